@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images \
+.PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images matrix \
   image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version mutation
 
 help: ## show this list
@@ -93,8 +93,11 @@ fuzz: venv ## generated jobs against the operator on the local cluster: FUZZ="--
 soak: venv ## many short jobs through one operator: SOAK="--jobs 20000"; benchmarks/SOAK.md, docs/soak.svg
 	@$(TOOL) devtools.soak $(SOAK)
 
-images: venv ## build the example images and push them to the local registry; MANIFESTS=<dir> adds the image names used there
-	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) devtools.images build
+images: venv ## build the example images and push them to the local registry; SET=full: all versions; MANIFESTS=<dir> adds the image names used there
+	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) devtools.images build $(if $(SET),--set $(SET))
+
+matrix: venv ## what frameworks do when processes fail, in real pods: docs/frameworks.md; MATRIX="--minutes 25 --only pytorch"
+	@$(TOOL) devtools.matrix $(MATRIX)
 
 image: venv ## build the operator's image and push it to the local registry; BASE_IMAGE=... selects another base
 	@$(TOOL) devtools.images build operator

@@ -20,8 +20,9 @@ from devtools.images.errors import ImagesError
 from devtools.images.manifests import Use
 
 
-def build_and_push(settings: Settings, names: Sequence[str] = ()) -> list[str]:
-    """Build the images ``names`` (folders of build/images; all if empty) and push each under every name it has.
+def build_and_push(settings: Settings, names: Sequence[str] = (), *, full: bool = False) -> list[str]:
+    """Build the images ``names`` (folders of build/images; if empty the usual ones, with ``full`` all that tests need)
+    and push each under every name it has.
 
     Needs a running cluster, whose Docker and registry it uses. Returns the image names that pods can now use.
     Raises ImagesError for a problem with an image, and its base class ClusterError for one with the cluster.
@@ -32,7 +33,7 @@ def build_and_push(settings: Settings, names: Sequence[str] = ()) -> list[str]:
         raise ImagesError(f"the local registry does not respond on 127.0.0.1:{port}", "make cluster")
     uses = manifests.read(manifests.folders())
     served = []
-    for image in definition.load_all(list(names)):
+    for image in definition.load_all(list(names), full=full):
         served += _build_and_push_one(image, settings, kind.engine, port, uses, session.report)
     return served
 
@@ -78,8 +79,8 @@ def _push(image: Definition, name: str, settings: Settings, engine: Engine, port
         engine.run("rmi", name, check=False)
 
 
-def build_only(settings: Settings, names: Sequence[str] = ()) -> list[str]:
-    """Build with the user's Docker, without a cluster and without pushing; returns the images' own names."""
+def build_only(settings: Settings, names: Sequence[str] = (), *, full: bool = False) -> list[str]:
+    """The same with the user's Docker, without a cluster and without pushing; returns the images' own names."""
     engine = engines.user_engine(os.environ)
     if engine is None:
         raise ImagesError(
@@ -87,7 +88,7 @@ def build_only(settings: Settings, names: Sequence[str] = ()) -> list[str]:
         )
     report = Reporter(settings.cache_dir / "durations.json")
     built = []
-    for image in definition.load_all(list(names)):
+    for image in definition.load_all(list(names), full=full):
         with lock.exclusive(settings.cache_dir, image.name, report):
             build(image, context.key(image), settings.cache_dir, engine, report)
         built.append(image.names[0])

@@ -17,7 +17,11 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m devtools.images", description="The example images.")
     commands = top.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="build images and push them to the cluster's registry")
-    build.add_argument("names", nargs="*", metavar="NAME", help="folder of build/images (default: all)")
+    build.add_argument("names", nargs="*", metavar="NAME", help="folder of build/images (default: all of the set)")
+    build.add_argument(
+        "--set", choices=("default", definition.FULL), default="default", dest="chosen",
+        help="full: also the images of the longest tests and of `make matrix` (default: %(default)s)",
+    )  # fmt: skip
     build.add_argument("--no-push", action="store_true", help="only build, with the user's Docker; needs no cluster")
     commands.add_parser("list", help="list the images, their names, and the manifests' images without a substitute")
     return top
@@ -47,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         action = build_only if arguments.no_push else build_and_push
         with ends_main_thread():  # SIGTERM must not leave the processes and files of an unfinished build either
-            for name in action(settings_from(), arguments.names):
+            for name in action(settings_from(), arguments.names, full=arguments.chosen == definition.FULL):
                 print(name)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -14,6 +14,8 @@ from devtools.images.errors import ImagesError
 IMAGES_DIR = REPO_ROOT / "build" / "images"
 DEFINITION = "image.toml"
 BASES = "bases"
+FULL = "full"
+"""The set of images that the longest tests need, beyond those of every run."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Definition:
     """Relative to the image's folder."""
     on_request: bool = False
     """Whether the image is built only if it is named explicitly."""
+    set: str = ""
+    """``FULL``: the image is built only if it is named, or with all of that set."""
 
     @property
     def dockerfile(self) -> Path:
@@ -163,6 +167,8 @@ def load(name: str, images_dir: Path = IMAGES_DIR) -> Definition:
 
 
 def _check(definition: Definition, file: Path) -> None:
+    if definition.set not in ("", FULL):
+        raise ImagesError(f"{file}: there is no set {definition.set!r}", f"set is {FULL}, or left out")
     if not definition.names:
         raise ImagesError(f"{file}: names is empty", "give the image a name of its own, like dljob/<name>:1")
     if definition.programs and not definition.program:
@@ -179,8 +185,10 @@ def available(images_dir: Path = IMAGES_DIR) -> list[str]:
     return sorted(file.parent.name for file in images_dir.glob(f"*/{DEFINITION}"))
 
 
-def load_all(names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_DIR) -> list[Definition]:
-    """The named images; if none is named, all except those on request.
+def load_all(
+    names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_DIR, *, full: bool = False
+) -> list[Definition]:
+    """The named images; if none is named, all except those on request and, unless ``full``, of the set FULL.
 
     ImagesError if one does not exist or two share a name or kind.
     """
@@ -196,4 +204,6 @@ def load_all(names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_
                     f"both {owners[claim]} and {definition.name} claim {claim}", "remove it from one of them"
                 )
             owners[claim] = definition.name
-    return [one for one in every if (one.name in names if names else not one.on_request)]
+    if names:
+        return [one for one in every if one.name in names]
+    return [one for one in every if not one.on_request and (full or one.set != FULL)]

@@ -70,6 +70,7 @@ def test_all_fields_of_an_image(tree: Path) -> None:
         ('names = ["a:1"]\nbase = "py"\nprogram = "x.py"', "x.py is not an absolute path"),
         ('names = ["a:1"]\nbase = "py"\n[[sources]]\nfrom = "a"', "'to'"),
         ('names = ["a:1"]\nbase = "plain"\n[[from_wheels]]\nrequirement="a==1"\nmember="a"\nto="a"', "Python version"),
+        ('names = ["a:1"]\nbase = "py"\nset = "most"', "there is no set 'most'"),
         ("names = [", "image.toml"),
     ],
 )
@@ -94,8 +95,18 @@ def test_two_images_cannot_claim_the_same(tree: Path, claim: str) -> None:
         definition.load_all([], tree)
 
 
+@pytest.mark.parametrize(
+    ("names", "full", "found"),
+    [((), False, ["one"]), ((), True, ["heavy", "one"]), (("heavy",), False, ["heavy"]), (("asked",), True, ["asked"])],
+)
+def test_heavy_images_are_of_the_full_set(tree: Path, names: tuple[str, ...], full: bool, found: list[str]) -> None:
+    for name, line in {"one": "", "heavy": 'set = "full"', "asked": "on_request = true"}.items():
+        write(tree, f'names = ["dljob/{name}:1"]\nbase = "py"\n{line}', name)
+    assert [image.name for image in definition.load_all(names, tree, full=full)] == found
+
+
 def test_this_repositorys_images_are_whole() -> None:
-    images = definition.load_all()
+    images = definition.load_all(full=True)
     assert {"mxnet", "shell"} <= {image.name for image in images}
     for image in images:
         assert image.dockerfile.is_file()

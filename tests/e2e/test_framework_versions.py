@@ -1,0 +1,60 @@
+"""Versions of frameworks whose images only the longest tests build: they train, and the matrix of failures runs in small."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from devtools.cluster.settings import settings_from
+from devtools.images import build_and_push
+from devtools.matrix.cells import FRAMEWORKS
+from support.live_jobs import Cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = r"final: test_accuracy=0\.9[5-9]\d* processes="
+
+pytestmark = [pytest.mark.full, pytest.mark.training]
+
+
+@pytest.fixture(scope="module")
+def full_images(cluster: Path) -> None:
+    build_and_push(settings_from(), full=True)
+
+
+@pytest.mark.parametrize(
+    ("example", "usual", "image", "type_", "fields"),
+    [
+        ("pytorch-digits", "dljob/pytorch-digits:1", "dljob/pytorch-digits:2", "master", {}),
+        ("jax-digits", "dljob/jax-digits:1", "dljob/jax-digits:0.4", "worker", {}),
+        ("mpi-digits", "dljob/mpi-digits:1", "dljob/mpi-digits:5", "launcher", {}),
+        ("mpi-digits", "dljob/mpi-digits:1", "dljob/mpi-digits:mpich", "launcher", {"mpiImplementation": "MPICH"}),
+    ],
+)
+def test_the_example_trains(
+    here: Cluster, full_images: None, example: str, usual: str, image: str, type_: str, fields: dict[str, str]
+) -> None:
+    text = (ROOT / "examples" / f"{example}.yaml").read_text(encoding="utf-8")
+    assert usual in text
+    manifest = yaml.safe_load(text.replace(usual, image))
+    manifest["spec"] |= fields
+    job = here.create(manifest)
+    status = job.wait_end()
+    assert status["state"] == "Succeeded", status.get("reason")
+    pod = job.pod(type_)
+    log = here.log(pod["metadata"]["name"], pod["spec"]["containers"][0]["name"])
+    assert re.search(GOOD, log), log
+
+
+def test_the_matrix_in_small(cluster: Path, full_images: None, tmp_path: Path) -> None:
+    jax = next(one for one in FRAMEWORKS if one.key == "jax")
+    chosen = ["--only", jax.key, "--cells", f"{jax.worker}/SIGKILL/Never", "--output", str(tmp_path)]
+    page = tmp_path / "page.md"
+    subprocess.run([sys.executable, "-m", "devtools.matrix", *chosen, "--page", str(page)], check=True, timeout=600)
+    (row,) = [line for line in page.read_text().splitlines() if line.startswith("| worker-1 SIGKILL | Never |")]
+    assert "| 137 after 0 s |" in row
+    assert "fails the job" in row
+    assert "| Failed after" in row

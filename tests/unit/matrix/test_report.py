@@ -1,0 +1,53 @@
+"""The page, and the jobs of the cells."""
+
+from __future__ import annotations
+
+import pytest
+from devtools.images import definition
+from devtools.matrix import cells, report
+from devtools.matrix.cells import FRAMEWORKS, Cell
+
+JAX = next(one for one in FRAMEWORKS if one.key == "jax")
+ROW = {
+    "framework": "jax", "victim": "worker-1", "event": "SIGKILL", "policy": "OnFailure", "scope": "Replica",
+    "victim_end": "137 after 0 s", "survivors": {"worker-0": "134 after 9 s"}, "reaction": "nothing",
+    "result": "Succeeded after 30 s", "version": "0.10.2", "last": {"worker-0": "a | b"},
+    "commit": "abc", "status": {"consequentRestarts": {"worker-0": 1}},
+}  # fmt: skip
+KEY = "jax/worker-1/SIGKILL/OnFailure/Replica"
+
+
+def test_a_cell_is_a_row_and_one_that_did_not_run_says_so() -> None:
+    page = report.document({KEY: ROW}, {"date": "today"})
+    assert (
+        "| worker-1 SIGKILL | OnFailure | 137 after 0 s | worker-0: 134 after 9 s | nothing; does not count 1 worker-0 | Succeeded after 30 s |"
+        in page
+    )
+    assert "| worker-1 exit 3 | OnFailure |  |  |  | not run |" in page
+    assert "commit abc (1 cells)" in page
+    assert "None of the cells hung." in page
+    assert "## JAX 0.10" in page and "## XGBoost" not in page
+    assert "XGBoost 3" in page.split("## ")[0], "what did not run at all is named"
+
+
+def test_a_hang_is_listed_with_its_last_line() -> None:
+    page = report.document({KEY: {**ROW, "result": "**hangs**: no step for 46 s"}}, {})
+    assert "| JAX 0.10 | worker-1 SIGKILL | OnFailure | worker-0: `a \\| b` |" in page
+
+
+def test_keys_are_unique_and_images_are_built() -> None:
+    every = cells.ordered(FRAMEWORKS)
+    assert len({cell.key for cell in every}) == len(every)
+    built = {name for image in definition.load_all(full=True) for name in image.names}
+    assert {framework.image for framework in FRAMEWORKS} <= built
+    ranks = [cell.rank + cell.framework.later for cell in every]
+    assert ranks == sorted(ranks)
+
+
+@pytest.mark.parametrize("event", ["10 s late", "SIGKILL"])
+def test_only_the_late_replica_waits(event: str) -> None:
+    job = cells.manifest(Cell(JAX, "worker-1", event, "Never", "Job", 0), "m1")
+    spec = job["spec"]["jaxReplicaSpecs"]["Worker"]
+    command = spec["template"]["spec"]["containers"][0]["command"]
+    assert ("sleep 10" in " ".join(command)) == (event == "10 s late")
+    assert (spec["restartPolicy"], job["spec"]["runPolicy"]["restartScope"]) == ("Never", "Job")
