@@ -22,7 +22,7 @@ def manifest(here: Cluster, policy: str, scope: str) -> dict[str, Any]:
           until [ $(ls {folder} | grep -c first) = 5 ]; do sleep 0.1; done
           case $HOSTNAME in
           *worker-2) {lose};;
-          *) until [ -e {folder}/lost ]; do sleep 0.1; done; sleep 4; exit 1;;
+          *) until [ -e {folder}/lost ]; do sleep 0.1; done; sleep 9; exit 1;;
           esac
         fi
         touch {folder}/second-$HOSTNAME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from devtools.generate.openapi import Schema, anything, array, boolean, integer, mapping, record, string, time
+from devtools.generate.openapi import Schema, anything, array, integer, mapping, record, string, time
 
 COLUMNS: list[dict[str, Any]] = [
     {
@@ -109,29 +109,13 @@ def status(*, has_versions: bool = False) -> Schema:
                 most=100_000,
             ),
             "consequentRestarts": mapping(
-                "How many of the restarts of each replica, by a new pod or in place, were consequences of the loss of "
-                "another one. The limits do not count them.",
+                "How many of the restarts of each replica followed from the loss of another one. No limit counts them.",
                 integer("Number of restarts."),
                 most=100_000,
             ),
-            "lastLoss": record(
-                "The last end of a replica that then ran again. It explains the failures of others shortly after it.",
-                {
-                    "replica": string("The replica, such as worker-2."),
-                    "uid": string("The uid of its pod."),
-                    "time": time("When its container ended, or the deletion of its pod began."),
-                    "message": string("What happened, as a sentence."),
-                    "retryable": boolean(
-                        "Whether a retry may cure it: a disruption, a deletion, a retryable exit code. Then the failures "
-                        "that follow do not fail the job."
-                    ),
-                    "consequences": mapping(
-                        "The replicas that failed after it, with the seconds from time until then.",
-                        integer("Seconds. A negative number belongs to the loss before."),
-                        most=100_000,
-                    ),
-                },
-                open_=True,
+            "lastLoss": anything(
+                "The last end of a replica that ran again: replica, uid of the pod, time, message, retryable, and "
+                "consequences, the replicas that failed after it, with the seconds until then."
             ),
             "batchJobs": mapping(
                 "What the batch Jobs that run replicas have shown so far: their uids, restarts, and the last failure.",

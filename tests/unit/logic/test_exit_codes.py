@@ -55,6 +55,7 @@ def test_codes_of_which_kubeflow_v1alpha1_says_nothing_are_not_retried(code: int
 )
 def test_out_of_memory(flavor: str, expected: ExitCodeClass) -> None:
     assert classify(flavor, 137, "OOMKilled") is expected
+    assert classify(flavor, 1, "OOMKilled") is expected, "a launcher ends with 1 where the kernel kills its worker"
     assert classify(flavor, 137) is ExitCodeClass.RETRYABLE
 
 

@@ -18,9 +18,12 @@ class ExitCodeClass(Enum):
 
 
 def classify_exit_code(end: Termination, codes: ExitCodes) -> ExitCodeClass:
-    """Classify ``end``. OOMKilled is permanent by default, because a new process would need as much memory."""
+    """Classify ``end``. OOMKilled is permanent by default, because a new process would need as much memory.
+
+    Where it is retryable, its code does not matter: torchrun exits with 1 after the kernel has killed one of its workers.
+    """
     if end.code == 0:
         return ExitCodeClass.SUCCESS
-    if end.reason == REASON_OOM and not codes.oom_retryable:
-        return ExitCodeClass.PERMANENT
+    if end.reason == REASON_OOM:
+        return ExitCodeClass.RETRYABLE if codes.oom_retryable else ExitCodeClass.PERMANENT
     return ExitCodeClass.RETRYABLE if end.code in codes.retryable else ExitCodeClass.PERMANENT
