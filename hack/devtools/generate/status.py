@@ -108,15 +108,8 @@ def status(*, has_versions: bool = False) -> Schema:
                 integer("Number of restarts."),
                 most=100_000,
             ),
-            "consequentRestarts": mapping(
-                "How many of the restarts of each replica followed from the loss of another one. No limit counts them.",
-                integer("Number of restarts."),
-                most=100_000,
-            ),
-            "lastLoss": anything(
-                "The last end of a replica that ran again: replica, uid of the pod, time, message, retryable, and "
-                "consequences, the replicas that failed after it, with the seconds until then."
-            ),
+            "consequentRestarts": anything("How many restarts of each replica followed from the loss of another one."),
+            "lastLoss": anything("The last end of a replica that ran again, and the replicas that failed after it."),
             "batchJobs": mapping(
                 "What the batch Jobs that run replicas have shown so far: their uids, restarts, and the last failure.",
                 anything("uid, restarts, before (restarts by earlier batch Jobs) and failure."),
