@@ -20,7 +20,7 @@ class ExitCodeClass(Enum):
 def classify_exit_code(end: Termination, codes: ExitCodes) -> ExitCodeClass:
     """Classify ``end``. OOMKilled is permanent by default, because a new process would need as much memory.
 
-    Where it is retryable, its code does not matter: torchrun exits with 1 after the kernel has killed one of its workers.
+    Where it is retryable, its code does not matter: torchrun exits with 1 once the kernel has killed its worker.
     """
     if end.code == 0:
         return ExitCodeClass.SUCCESS
