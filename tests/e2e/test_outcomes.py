@@ -191,9 +191,12 @@ def test_always_starts_what_has_ended_with_0_again(here: Cluster, manifest: dict
 @pytest.mark.parametrize(("code", "state"), [(0, "Succeeded"), (28, "Failed")])
 def test_a_worker_that_ends_after_the_scheduler_decides_too(here: Cluster, code: int, state: str) -> None:
     """As one of MXNet whose disk is full when it saves its result: ps-lite's scheduler has exited with 0 by then."""
-    job = here.create(v1_job("saves-last", scheduler="exit 0", worker=f"sleep 4; exit {code}"))
+    job = here.create(v1_job("saves-last", scheduler=UNTIL_RELEASED, worker=f"{UNTIL_RELEASED}; sleep 1; exit {code}"))
+    job.wait_running()
+    job.release("scheduler")
     saving = job.wait(lambda s: s.get("reason", "").startswith("the Scheduler has exited with 0: waiting"), "the wait")
     assert (saving["state"], "completionTime" in saving) == ("Running", False)
+    job.release("worker")
     status = job.wait_end()
     assert status["state"] == state
     assert status.get("failure", {}).get("exitCode", 0) == code
