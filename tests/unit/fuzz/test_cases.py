@@ -93,7 +93,7 @@ def test_a_forged_pod_refers_to_the_job() -> None:
 
 
 def test_nonsense_of_every_sort_becomes_a_status() -> None:
-    statuses = [nonsense_status(random.Random(number), KINDS[0]) for number in range(200)]
+    statuses = [nonsense_status(random.Random(number), KINDS[0]) for number in range(1000)]
     json.dumps(statuses)
     assert any(not isinstance(status, dict) for status in statuses)
     assert any(isinstance(status, dict) and status.get("state") == "Succeeded" for status in statuses)
