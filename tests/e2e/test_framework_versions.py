@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -53,7 +54,10 @@ def test_the_matrix_in_small(cluster: Path, full_images: None, tmp_path: Path) -
     jax = next(one for one in FRAMEWORKS if one.key == "jax")
     chosen = ["--only", jax.key, "--cells", f"{jax.worker}/SIGKILL/Never", "--output", str(tmp_path)]
     page = tmp_path / "page.md"
-    subprocess.run([sys.executable, "-m", "devtools.matrix", *chosen, "--page", str(page)], check=True, timeout=600)
+    paths = {**os.environ, "PYTHONPATH": ":".join(str(ROOT / one) for one in ("hack", "src", "benchmarks"))}
+    subprocess.run(
+        [sys.executable, "-m", "devtools.matrix", *chosen, "--page", str(page)], check=True, timeout=600, env=paths
+    )
     (row,) = [line for line in page.read_text().splitlines() if line.startswith("| worker-1 SIGKILL | Never |")]
     assert "| 137 after 0 s |" in row
     assert "fails the job" in row

@@ -79,6 +79,8 @@ def train(options: argparse.Namespace, place: Place) -> None:
 
     if place.processes > 1:
         # JAX would otherwise look for a Kubernetes Job around it, with requests to the API server
+        if jax.__version_info__ < (0, 5):  # their CPU backend has no collectives by default, and reads no variable
+            jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(
             num_processes=place.processes, process_id=place.rank, cluster_detection_method="deactivate"
         )
