@@ -11,15 +11,15 @@ def stamp(moment: datetime) -> str:
 
 
 def parse(text: object) -> datetime | None:
-    """The point in time, or ``None`` for what is not a timestamp: a tenant may write anything into a status without
-    schema, a number or a map too."""
+    """The point in time in UTC, or ``None`` for what is not a timestamp: a tenant may write anything into a status
+    without schema, a number or a map too, and a time that UTC has no year for."""
     if not isinstance(text, str):
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def seconds_since(text: object, now: datetime) -> float | None:

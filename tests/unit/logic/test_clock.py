@@ -24,7 +24,12 @@ def test_parse_fractions() -> None:
     assert clock.parse("2026-01-02T03:04:05.250000Z") == MOMENT + timedelta(milliseconds=250)
 
 
-@pytest.mark.parametrize("text", [None, "", "soon", "2026-13-01T00:00:00Z", 1767323045, 0, 1.5, True, [], {"a": "b"}])
+OUT_OF_UTC = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "soon", "2026-13-01T00:00:00Z", 1767323045, 0, 1.5, True, [], {"a": "b"}, *OUT_OF_UTC]
+)
 def test_no_time(text: object) -> None:
     assert clock.parse(text) is None
     assert clock.seconds_since(text, MOMENT) is None

@@ -51,6 +51,7 @@ def pod(job: DLJob, replica: str) -> Pod:
 
 def found(job: DLJob, pods: list[Pod], status: Mapping[str, Any] | None = None, now: float = LATER) -> Losses:
     seen = Observed(tuple(one.view() for one in pods))
+    job = dataclasses.replace(job, status=status or {})
     return losses.find(job, seen, seen, status or {}, at(now))
 
 
@@ -360,6 +361,18 @@ def test_malformed_consequences_are_dropped() -> None:
     read = found(EXIT_CODE, [], status).last
     assert read is not None
     assert read.consequences == {}
+
+
+def test_malformed_counts_are_dropped() -> None:
+    status = {"consequentRestarts": {"master-0": 2, "worker-0": "x", "worker-1": -1}, "retries": {"master-0": "x"}}
+    job = parsed({**pytorch(), "status": status})
+    assert found(job, [], status).counts == {}
+
+
+def test_a_loss_before_the_first_year_is_none() -> None:
+    """A tenant may write such a time into the status."""
+    loss = {"replica": "worker-1", "uid": "u", "time": "0001-01-01T00:00:00+14:00", "message": "m", "retryable": True}
+    assert losses.write(found(EXIT_CODE, [], {"lastLoss": loss}).last) == {}
 
 
 def test_a_single_replica_has_no_others() -> None:

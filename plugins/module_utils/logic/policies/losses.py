@@ -118,7 +118,8 @@ def find(job: DLJob, current: Observed, unfinished: Observed, status: Mapping[st
     """
     if sum(group.replicas for group in job.groups) < 2:
         return NONE
-    known, counts = _read(status.get(FIELD)), _counts(status, current)
+    known = _read(status.get(FIELD))
+    counts = _counts(job, current) if COUNTS in status else {}
     ends = sorted(_ends(job, unfinished.pods, known, now), key=_order)
     last = _after(job, ends, known)
     if last is None:
@@ -168,16 +169,11 @@ def with_cause(losses: Losses, observed: Observed, found: Failure | None) -> Fai
     return dataclasses.replace(found, message=text)
 
 
-def _counts(status: Mapping[str, Any], current: Observed) -> dict[str, int]:
-    """The restarts of each replica that were consequences, by the status. What is malformed counts as nothing.
-
-    The restarts in place are gone with their pod.
-    """
-    counts = {str(name): n for name, n in as_mapping(status.get(COUNTS)).items() if isinstance(n, int) and n > 0}
-    if not counts:
-        return counts
-    retries = as_mapping(status.get("retries"))
+def _counts(job: DLJob, current: Observed) -> dict[str, int]:
+    """The restarts of each replica that were consequences, by the status; those in place are gone with their pod."""
+    retries = failure.retries_of(job)
     present = {key(pod.type, pod.index) for pod in current.pods}
+    counts = failure.retries_of(job, COUNTS)
     left = {name: n if name in present else min(n, retries.get(name, 0)) for name, n in counts.items()}
     return {name: n for name, n in left.items() if n > 0}
 
