@@ -34,8 +34,8 @@ KUBERNETES: Mapping[str, Kubernetes] = {
         "kindest/node:v1.34.11@sha256:44e222ee2132dab25ff87301682f89eb82c7880ea3a1bf543bfe9708fd08d67d",
     ),
 }
-"""The choices of ``K8S``, by minor version. For the patch versions see https://proxy.golang.org/k8s.io/kubernetes/@v/list:
-the proxy serves those of some months ago and older."""
+"""The choices of ``K8S``, by minor version. `go list -m -versions k8s.io/kubernetes` names the patch
+versions: the Go proxy serves those of some months ago and older."""
 DEFAULT_KUBERNETES = "1.37"
 KIND = "v0.33.0"
 HELM = "v3.19.2"

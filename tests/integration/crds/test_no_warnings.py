@@ -1,4 +1,4 @@
-"""Definitions of which the API server warns nobody: kubectl and the operator's log would show it at each installation."""
+"""The API server answers no definition with a warning, which kubectl and the operator's log would show at each installation."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -32,7 +32,6 @@ FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
 _RETRY_AFTER_EDIT = (c.REASON_INVALID, c.REASON_REFUSED)
 """Reasons of failures that an edit of the spec may fix. A job that failed by one of them starts again after an edit."""
 
-_PROGRESS = tuple(name for name in suspension.PROGRESS if name != "specHash")
 MESSAGE_LIMIT = 1024
 """Characters of a message, an Event's own limit."""
 
@@ -122,12 +121,12 @@ class StatusBuilder:
     def forget_progress(self, spec_hash: str) -> bool:
         """Drop the progress of the replicas of another spec; returns whether the spec has changed."""
         known = self._job.status.get("specHash")  # a job that starts again has it in its old status only
+        has_changed = known not in (None, spec_hash)
+        if has_changed:
+            for name in (*suspension.PROGRESS, "attempt", c.STATUS_IGNORED):
+                self._fields.pop(name, None)
         self._fields["specHash"] = spec_hash
-        if known in (None, spec_hash):
-            return False
-        for name in (*_PROGRESS, "attempt", c.STATUS_IGNORED):
-            self._fields.pop(name, None)
-        return True
+        return has_changed
 
     # --- transitions
 
@@ -266,17 +265,17 @@ class StatusBuilder:
             ("completed", completed_.write(completed)),
             ("attempt", attempt),
         )
-        for name, value in progress:
-            if value:
-                self._fields[name] = value
-            else:
-                self._fields.pop(name, None)
+        self._store(progress)
 
     def losses(self, last: Mapping[str, Any], consequences: Mapping[str, int]) -> None:
         """Store the last loss of a replica and the restarts that were consequences, as :mod:`.losses` has them."""
-        for name, value in (("lastLoss", last), ("consequentRestarts", consequences)):
+        self._store((("lastLoss", dict(last)), ("consequentRestarts", dict(consequences))))
+
+    def _store(self, fields: Iterable[tuple[str, Any]]) -> None:
+        """Set the fields that have a value, and drop the others."""
+        for name, value in fields:
             if value:
-                self._fields[name] = dict(value)
+                self._fields[name] = value
             else:
                 self._fields.pop(name, None)
 
