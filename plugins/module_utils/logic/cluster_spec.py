@@ -106,8 +106,9 @@ def _template(group: ReplicaGroup, framework: Framework) -> dict[str, Any]:
 def _content(template: PodTemplate, framework: Framework) -> dict[str, Any]:
     metadata, spec = as_mapping(template.template.get("metadata")), as_mapping(template.template.get("spec"))
     containers = maps(spec.get("containers"))
-    limits = (as_mapping(as_mapping(one.get("resources")).get("limits")) for one in containers)
-    processors = {str(one.get("name")): whole_processors(one) for one in containers}
+    limited = [one for one in containers if one.get("resources")]
+    limits = (as_mapping(as_mapping(one["resources"]).get("limits")) for one in limited)
+    processors = {str(one.get("name")): whole_processors(one) for one in limited}
     names = template.containers
     security = security_context.of_template(template.template, names, framework.container_of(names))
     return {

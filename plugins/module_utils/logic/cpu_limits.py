@@ -21,7 +21,7 @@ def whole_processors(container: Mapping[str, Any]) -> int | None:
     """
     resources = as_mapping(container.get("resources"))
     given = as_mapping(resources.get("limits")).get("cpu")
-    if resources.get("claims") or limits.of_container(container) or not quantities.is_quantity(given):
+    if given is None or resources.get("claims") or limits.of_container(container) or not quantities.is_quantity(given):
         return None
     number = math.ceil(quantities.amount(given))
     return number if number > 0 else None

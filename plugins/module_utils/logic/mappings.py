@@ -8,8 +8,10 @@ from typing import Any
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
     """``value`` if it is a mapping, otherwise an empty mapping."""
-    # most are dicts, and the check of an abstract class is slow
-    return value if type(value) is dict or isinstance(value, Mapping) else {}
+    # most are dicts or missing, and the check of an abstract class is slow
+    if type(value) is dict:
+        return value
+    return value if value is not None and isinstance(value, Mapping) else {}
 
 
 def as_list(value: Any) -> list[Any]:

@@ -18,6 +18,11 @@ def names(text: str) -> set[str]:
 
 def fill(text: str, values: Mapping[str, object]) -> str:
     """``text`` with each ``{name}`` replaced. An unknown name raises InvalidFramework, which lists the known ones."""
+    name = text[1:-1]
+    if name in values and text == f"{{{name}}}":  # most texts are one placeholder
+        return str(values[name])
+    if "{" not in text:
+        return text
 
     def value(match: re.Match[str]) -> str:
         try:

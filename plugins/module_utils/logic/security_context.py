@@ -34,8 +34,11 @@ def of_template(template: Mapping[str, Any], names: Sequence[str], main: str) ->
     """The contexts of a template, which may be malformed, and of its container ``main`` or else its first one; empty
     where it has none. ``names`` are those of the user's containers: the operator may have added one."""
     spec = as_mapping(template.get("spec"))
+    containers = maps(spec.get("containers"))
+    if not spec.get("securityContext") and not any(one.get("securityContext") for one in containers):
+        return {}
     name = main if main in names else next(iter(names), None)
-    container: Mapping[str, Any] = next((one for one in maps(spec.get("containers")) if one.get("name") == name), {})
+    container: Mapping[str, Any] = next((one for one in containers if one.get("name") == name), {})
     pod, own = as_mapping(spec.get("securityContext")), as_mapping(container.get("securityContext"))
     return {"pod": dict(pod), "container": dict(own), "image": str(container.get("image") or "")} if pod or own else {}
 

@@ -21,10 +21,10 @@ def not_texts(template: Mapping[str, Any], path: str) -> Iterator[str]:
     ):
         for name in names:
             value = holder.get(name)
-            entries = value.items() if isinstance(value, Mapping) else ()
-            yield from (error for key, one in entries for error in _of(one, f"{where}.{name}.{key}"))
-            if not isinstance(value, (Mapping, list)):
-                yield from _of(value, f"{where}.{name}")
+            if isinstance(value, Mapping):
+                yield from (_error(one, f"{where}.{name}.{key}") for key, one in value.items() if not _is_text(one))
+            elif not _is_text(value) and not isinstance(value, list):
+                yield _error(value, f"{where}.{name}")
     for field in ("containers", "initContainers"):
         for number, container in enumerate(maps(spec.get(field))):
             yield from _of_container(container, f"{path}.spec.{field}[{number}]")
@@ -33,15 +33,22 @@ def not_texts(template: Mapping[str, Any], path: str) -> Iterator[str]:
 def _of_container(container: Mapping[str, Any], path: str) -> Iterator[str]:
     for field in ("command", "args"):
         for number, value in enumerate(as_list(container.get(field))):
-            yield from _of(value, f"{path}.{field}[{number}]")
+            if not _is_text(value):
+                yield _error(value, f"{path}.{field}[{number}]")
     for number, variable in enumerate(maps(container.get("env"))):
-        name = variable.get("name")
-        yield from _of(name, f"{path}.env[{number}].name")
-        yield from _of(variable.get("value"), f"{path}.env[{number}].value", f" of the variable {name}")
+        name, value = variable.get("name"), variable.get("value")
+        if not _is_text(name):
+            yield _error(name, f"{path}.env[{number}].name")
+        if not _is_text(value):
+            yield _error(value, f"{path}.env[{number}].value of the variable {name}")
 
 
-def _of(value: object, where: str, what: str = "") -> Iterator[str]:
-    if value is not None and not isinstance(value, (str, date)):  # to kubectl an unquoted date is a text
-        shown = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
-        fix = "put it in quotes" if isinstance(value, (bool, int, float)) else "a list or a map cannot be there"
-        yield f"{where}{what} is {shown[:100]}, and must be a text: {fix}"
+def _is_text(value: object) -> bool:
+    """Whether the API server takes ``value``, which may be missing; to kubectl an unquoted date is a text."""
+    return value is None or isinstance(value, (str, date))
+
+
+def _error(value: object, where: str) -> str:
+    shown = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    fix = "put it in quotes" if isinstance(value, (bool, int, float)) else "a list or a map cannot be there"
+    return f"{where} is {shown[:100]}, and must be a text: {fix}"

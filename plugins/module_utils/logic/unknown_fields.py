@@ -47,10 +47,11 @@ def unknown_fields(
 
 def _in_another_case(holder: Mapping[str, Any], path: str, known: Iterable[str]) -> Iterator[str]:
     names = set(known)
-    folded = {name.casefold(): name for name in names}
-    for name in holder:
+    unknown = [name for name in holder if name not in names]
+    folded = {name.casefold(): name for name in names} if unknown else {}
+    for name in unknown:
         right = folded.get(str(name).casefold())
-        if right and name not in names:
+        if right:
             yield f"{path}.{name} is not known in this spelling: write {right}"
 
 

@@ -30,6 +30,8 @@ def containers(spec: Mapping[str, Any]) -> Iterator[Any]:
 def of_container(container: Mapping[str, Any]) -> dict[str, Quantity]:
     """Accelerators and their counts. A request without a limit counts too, since devices cannot be overcommitted."""
     resources = container.get("resources")
+    if not resources:
+        return {}
     given = [resources.get(field) for field in ("requests", "limits")] if isinstance(resources, Mapping) else []
     requested = {name: count for one in given if isinstance(one, Mapping) for name, count in one.items()}
     return {name: count for name, count in requested.items() if is_accelerator(name) and str(count) != "0"}

@@ -27,6 +27,8 @@ def merge(
 
     The operator's variables are the first, so that the container's may refer to them as ``$(NAME)``.
     """
+    if not own:
+        return list(variables(environment, (), shared))
     taken = {name for name in _by_name(own) if not _identifies(name, environment.get(name), tuning)}
     ours = list(variables(environment, taken, shared))
     names = {entry["name"] for entry in ours}

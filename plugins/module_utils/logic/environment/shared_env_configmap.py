@@ -133,7 +133,7 @@ def variables(
     for name, text in environment.items():
         if name in taken:
             continue
-        if isinstance(text, Mapping):
+        if not isinstance(text, str) and isinstance(text, Mapping):
             yield {"name": name, "valueFrom": dict(text)}
             continue
         prefix = prefixes.get(name)
