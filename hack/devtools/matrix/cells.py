@@ -11,6 +11,10 @@ LABELS = {"dljob-test/operator": "own"}
 """Of each job: an operator that tests share ignores it."""
 PROGRAM = "/matrix/training.py"
 GROW, SUSPEND, EVICT = "3 workers, then 2", "suspended, resumed", "evicted"
+REPLACE = "deleted 10 times"
+REPLACEMENTS = 10
+ETCD = "etcd-service"
+"""The Service of the etcd server, which the harness creates from its example."""
 LATE = {"10 s late": 10, "150 s late": 150}
 SIGNALS = ("SIGKILL", "SIGTERM")
 ASKED = {"OOM": "oom", "exception": "exception", "exit 3": "exit 3"}
@@ -42,6 +46,8 @@ class Framework:
     """Types that keep the image's or the operator's command."""
     policies: Sequence[str] = ("OnFailure", "ExitCode", "Never")
     elastic: bool = False
+    is_elastic_only: bool = False
+    """Whether it runs only the cells in which workers come and go."""
     later: int = 0
     """Added to the rank of its cells."""
     note: str = ""
@@ -65,11 +71,17 @@ def _mpi(key: str, title: str, image: str, later: int = 0, **spec: str) -> Frame
 _TORCH = ("torchrun", PROGRAM, "torch")
 _PYTORCH = ("PyTorchJob", "pytorchReplicaSpecs", "pytorch")
 _TWO = {"Master": 1, "Worker": 1}
-_ELASTIC = {
+_ELASTIC: Mapping[str, Any] = {
     "nprocPerNode": "1",
     "elasticPolicy": {
         "minReplicas": 1, "maxReplicas": 3, "rdzvBackend": "c10d",
         "rdzvConf": [{"key": "last_call_timeout", "value": "3"}],
+    },
+}  # fmt: skip
+_ETCD: Mapping[str, Any] = {
+    **_ELASTIC,
+    "elasticPolicy": {
+        **_ELASTIC["elasticPolicy"], "rdzvBackend": "etcd-v2", "rdzvHost": ETCD, "rdzvPort": 2379, "rdzvId": "of the job",
     },
 }  # fmt: skip
 _ONE = {"nprocPerNode": "1"}
@@ -84,6 +96,8 @@ FRAMEWORKS = (
               "worker-0", spec=_ONE),
     Framework("elastic2", "PyTorch 2, elastic with c10d", "dljob/pytorch-digits:2", *_PYTORCH, {"Worker": 2}, _TORCH,
               "worker-0", "worker-1", spec=_ELASTIC, elastic=True),
+    Framework("etcd2", "PyTorch 2, elastic with etcd", "dljob/pytorch-digits:2", *_PYTORCH, {"Worker": 2}, _TORCH,
+              "worker-0", "worker-1", spec=_ETCD, elastic=True, is_elastic_only=True),
     Framework("mirrored", "TensorFlow 2, MultiWorkerMirroredStrategy", "dljob/tensorflow-digits:1", "TFJob",
               "tfReplicaSpecs", "tensorflow", {"Worker": 2}, _python("mirrored"), "worker-0", "worker-1"),
     Framework("jax", "JAX 0.10", "dljob/jax-digits:1", "JAXJob", "jaxReplicaSpecs", "jax", {"Worker": 2},
@@ -144,6 +158,11 @@ def cells(framework: Framework) -> Iterator[Cell]:
     def cell(rank: int, victim: str, event: str, policy: str = first, scope: str = "Replica") -> Cell:
         return Cell(framework, victim, event, policy, scope, rank)
 
+    if framework.elastic:
+        yield cell(0, "", GROW)
+        yield cell(0, worker, REPLACE)
+    if framework.is_elastic_only:
+        return
     for victim in (worker, framework.leader):
         for event in FAILURES:
             if event == "exception" and victim.partition("-")[0] in framework.servers:
@@ -164,8 +183,6 @@ def cells(framework: Framework) -> Iterator[Cell]:
         yield cell(2, framework.leader, "SIGKILL", first, "Job")
     yield cell(2, worker, "10 s late")
     yield cell(1, worker, "150 s late")
-    if framework.elastic:
-        yield cell(0, "", GROW)
     yield cell(1, "", SUSPEND)
     yield cell(1, worker, EVICT)
 
@@ -177,8 +194,9 @@ def ordered(chosen: Sequence[Framework]) -> list[Cell]:
 
 
 def steps(cell: Cell) -> int:
-    """The number of steps of the training: more where it must outlast two changes of its size."""
-    return 3 * STEPS if cell.event == GROW else STEPS
+    """The number of steps of the training: more where it must outlast changes of its size, after each of which it begins
+    again."""
+    return 3 * STEPS if cell.event in (GROW, REPLACE) else STEPS
 
 
 def manifest(cell: Cell, name: str) -> dict[str, Any]:
@@ -213,5 +231,12 @@ def manifest(cell: Cell, name: str) -> dict[str, Any]:
         "apiVersion": f"kubeflow.org/{framework.version}",
         "kind": framework.kind,
         "metadata": {"name": name, "labels": LABELS},
-        "spec": {**framework.spec, "runPolicy": policy, framework.replicas_field: specs},
+        "spec": {**_spec(framework, name), "runPolicy": policy, framework.replicas_field: specs},
     }
+
+
+def _spec(framework: Framework, name: str) -> dict[str, Any]:
+    """The further fields. etcd keeps a finished rendezvous, so each job has one of its own."""
+    elastic = framework.spec.get("elasticPolicy") or {}
+    own = {"elasticPolicy": {**elastic, "rdzvId": name}} if "rdzvId" in elastic else {}
+    return {**framework.spec, **own}

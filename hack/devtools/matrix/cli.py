@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import yaml
 from bench.client import Client
 from bench.machine import commit
 
@@ -29,7 +30,7 @@ from devtools.images import build_and_push, definition
 from devtools.load.ground import PODS
 from devtools.load.watching import Watching
 from devtools.matrix import report
-from devtools.matrix.cells import FRAMEWORKS, Cell, ordered
+from devtools.matrix.cells import ETCD, FRAMEWORKS, Cell, ordered
 from devtools.matrix.run import Board, Run, program
 from devtools.termination import ends_main_thread
 
@@ -72,7 +73,8 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
     settings = settings_from()
     began = time.monotonic()
     todo = _chosen(options, results)
-    used = {cell.framework.image for cell in todo}
+    server = etcd_server() if any(cell.framework.is_elastic_only for cell in todo) else []
+    used = {cell.framework.image for cell in todo} | {image for one in server for image in _images(one)}
     wanted = [one.name for one in definition.load_all(full=True) if used & set(one.names)]
     build_and_push(settings, wanted)
     _, kind = lifecycle.existing(settings)
@@ -105,6 +107,9 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
             "POST", f"/api/v1/namespaces/{namespace}/configmaps",
             {"metadata": {"name": "matrix"}, "data": {"training.py": program()}},
         )  # fmt: skip
+        for part in server:
+            group = f"apis/{part['apiVersion']}" if "/" in part["apiVersion"] else f"api/{part['apiVersion']}"
+            client.request("POST", f"/{group}/namespaces/{namespace}/{part['kind'].lower()}s", part)
         with (
             OperatorProcess(settings.kubeconfig, options.output / "operator.log", arguments) as operator,
             Watching(client, PODS.format(namespace), board.take),
@@ -118,6 +123,20 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
     finally:
         client.raw("DELETE", f"/api/v1/namespaces/{namespace}")
     return results
+
+
+def etcd_server() -> list[dict[str, Any]]:
+    """The etcd server of its example, for rendezvous."""
+    documents = yaml.safe_load_all((ROOT / "examples" / "pytorch-etcd.yaml").read_text(encoding="utf-8"))
+    found = [one for one in documents if one["kind"] in ("Deployment", "Service")]
+    if not any(one["metadata"]["name"] == ETCD for one in found):
+        raise ValueError(f"examples/pytorch-etcd.yaml has no Service {ETCD}")
+    return found
+
+
+def _images(manifest: dict[str, Any]) -> list[str]:
+    template = manifest["spec"].get("template") or {"spec": {"containers": []}}
+    return [container["image"] for container in template["spec"]["containers"]]
 
 
 def _parser() -> argparse.ArgumentParser:

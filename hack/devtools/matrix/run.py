@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,19 @@ from devtools.cluster.errors import ClusterError
 from devtools.cluster.kindcluster import Kind
 from devtools.load.ground import PODS
 from devtools.matrix import outcome
-from devtools.matrix.cells import ASKED, EVICT, GROW, LATE, SIGNALS, SUSPEND, Cell, manifest, steps
+from devtools.matrix.cells import (
+    ASKED,
+    EVICT,
+    GROW,
+    LATE,
+    REPLACE,
+    REPLACEMENTS,
+    SIGNALS,
+    SUSPEND,
+    Cell,
+    manifest,
+    steps,
+)
 from devtools.matrix.outcome import Seen
 
 STEP = re.compile(r"step \d+ of \d+, (\d+) processes")
@@ -161,6 +174,8 @@ class Run:
             return [self._resize(3), self._resize(2)]
         if cell.event == SUSPEND:
             return [self._suspend(before)]
+        if cell.event == REPLACE:
+            return [self._replace()]
         pod = self._board.running(self._name)[cell.victim]
         name = pod["metadata"]["name"]
         if cell.event == EVICT:
@@ -188,6 +203,29 @@ class Run:
             ended = outcome.state_of(self._status())
             return f"the job ended before {workers} trained" if ended else f"{workers} do not train within 90 s"
         return f"{workers} train after {time.time() - began:.0f} s"
+
+    def _replace(self) -> str:
+        """Delete the worker as often as wanted; each time its replacement must train with the others."""
+        number, times = self._processes, []
+        for _ in range(REPLACEMENTS):
+            pod = self._board.running(self._name)[self._cell.victim]
+            old = pod["metadata"]["uid"]
+            began = time.time()
+            self._client.request("DELETE", f"{PODS.format(self._namespace)}/{pod['metadata']['name']}")
+            try:
+                self._until(partial(self._trains_anew, old, number), "the replacement trains", 90)
+            except NotRun:
+                break
+            times.append(time.time() - began)
+        took = f" after {min(times):.0f} to {max(times):.0f} s" if times else ""
+        return f"{len(times)} of {REPLACEMENTS} replacements train{took}"
+
+    def _trains_anew(self, old: str, number: int) -> bool:
+        """Whether another pod than ``old`` is the worker, and has made a step together with all others."""
+        present = self._board.running(self._name).get(self._cell.victim)
+        uid = present["metadata"]["uid"] if present else old
+        found = STEP.search(self._steps.get(uid, ""))
+        return uid != old and found is not None and int(found[1]) == number
 
     def _suspend(self, before: Mapping[str, str]) -> str:
         began = time.time()

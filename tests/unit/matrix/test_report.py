@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from devtools.images import definition
-from devtools.matrix import cells, report
+from devtools.matrix import cells, cli, report
 from devtools.matrix.cells import FRAMEWORKS, Cell
 
 JAX = next(one for one in FRAMEWORKS if one.key == "jax")
@@ -51,3 +51,13 @@ def test_only_the_late_replica_waits(event: str) -> None:
     command = spec["template"]["spec"]["containers"][0]["command"]
     assert ("sleep 10" in " ".join(command)) == (event == "10 s late")
     assert (spec["restartPolicy"], job["spec"]["runPolicy"]["restartScope"]) == ("Never", "Job")
+
+
+def test_where_workers_meet_at_etcd_they_only_come_and_go_and_each_job_has_a_rendezvous_of_its_own() -> None:
+    etcd = next(one for one in FRAMEWORKS if one.is_elastic_only)
+    found = list(cells.cells(etcd))
+    assert [cell.event for cell in found] == [cells.GROW, cells.REPLACE]
+    names = [cells.manifest(found[0], name)["spec"]["elasticPolicy"]["rdzvId"] for name in ("m1", "m2")]
+    assert names == ["m1", "m2"]
+    assert etcd.spec["elasticPolicy"]["rdzvHost"] == cells.ETCD
+    assert {one["metadata"]["name"] for one in cli.etcd_server()} == {"etcd", cells.ETCD}
