@@ -14,7 +14,7 @@ TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
 .PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images matrix \
-  image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version mutation
+  image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version outdated mutation
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ collection: venv ## the collection's tarball, into .build
 
 wheel: venv ## the Python package, with the collection in it, into dist
 	@$(TOOL) devtools.collection wheel
+
+outdated: venv ## the pinned versions that the registries have newer ones of, and the ends of life; OUTDATED=--all for all pins
+	@$(TOOL) devtools.outdated $(OUTDATED)
 
 version: venv ## write VERSION and pyproject.toml's addresses to all files that repeat them
 	@$(TOOL) devtools.stamp

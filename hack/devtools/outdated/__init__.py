@@ -1,0 +1,1 @@
+"""Compares the pinned versions with the registries, and says when the lines that they belong to end."""

@@ -1,0 +1,5 @@
+import sys
+
+from devtools.outdated.cli import main
+
+sys.exit(main())
