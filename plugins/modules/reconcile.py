@@ -149,8 +149,7 @@ options:
                 creates pods. Of these it changes only Roles, when it creates pods. Where the annotation
                 C(dljob.operator/generate) of a Secret of the type C(kubernetes.io/ssh-auth) is C(ssh-key-pair), the
                 operator generates its entries C(ssh-privatekey) and C(ssh-publickey) when it creates the Secret.
-              - A Route is created only where the cluster serves C(route.openshift.io/v1) and the Python package
-                C(openshift) is installed.
+              - A Route is created only where the cluster serves C(route.openshift.io/v1).
             type: str
       permissions:
         description:

@@ -95,7 +95,7 @@ def _rule(kind: OwnedKind, *, declared: bool) -> Rule:
         verbs += ["list", "watch"]
         # what every job owns is never replaced, except by a hook that declares it
         verbs += ["update"] if kind.update in (REPLACE, MERGE) and declared else []
-    elif kind.own_client:
+    elif kind.is_route:
         verbs += ["patch"]  # see api/routes.py
     else:
         verbs.remove("delete")  # the garbage collector does, with the job

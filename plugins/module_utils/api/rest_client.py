@@ -25,7 +25,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.connection i
     Connection,
     Request,
     TooLate,
-    check_deadline,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
@@ -53,8 +52,6 @@ class RestClient:
     def __init__(self, api: client.ApiClient, folder: str, deadline: WriteDeadline | None = None) -> None:
         """After the ``deadline``, if there is one, only GET requests are sent."""
         self._deadline = deadline
-        self.client = api
-        """The kubernetes client, for libraries that need one."""
         self._connection = Connection(api)
         connections = api.configuration.connection_pool_maxsize
         self._free = BoundedSemaphore(connections)
@@ -94,7 +91,7 @@ class RestClient:
                     response = self._connection.send(request, (TIMEOUT, TIMEOUT), self._seconds_left)
                 pause = _pause(method, response)
             except TooLate as e:
-                raise _not_leading(e) from e
+                raise ApiError(0, "NotLeading", str(e)) from e
             except urllib3.exceptions.HTTPError as e:
                 if not tries_left or time.monotonic() > last_begin or not _may_repeat(method, e):
                     raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
@@ -104,22 +101,8 @@ class RestClient:
             time.sleep(pause)
         return decode(response.status, response.data)
 
-    def check_deadline(self, write: str) -> float:
-        """Return the seconds for each step of opening a connection for a ``write`` that :attr:`client` sends.
-
-        Raises :class:`ApiError` after the deadline.
-        """
-        try:
-            return check_deadline(self._seconds_left, write)
-        except TooLate as e:
-            raise _not_leading(e) from e
-
     def _seconds_left(self) -> float:
         return math.inf if self._deadline is None else self._deadline.seconds_left
-
-
-def _not_leading(error: TooLate) -> ApiError:
-    return ApiError(0, "NotLeading", str(error))
 
 
 def _may_repeat(method: str, error: Exception) -> bool:
@@ -166,5 +149,4 @@ def connect(kubeconfig: str | None = None, context: str | None = None, connectio
         shutil.rmtree(folder, ignore_errors=True)
         raise
     configuration.connection_pool_maxsize = connections
-    configuration.retries = False  # of the library for Routes too
     return RestClient(client.ApiClient(configuration), folder, deadline)

@@ -55,7 +55,7 @@ PREDECESSOR = (
 )
 """One sentence, however many objects they are."""
 _MISSED = "; if it does not within a minute, it has missed that the job was deleted: delete "
-_UNWATCHED = tuple(f"{kind.kind}/" for kind in OWNED_KINDS.values() if not (kind.watched or kind.own_client))
+_UNWATCHED = tuple(f"{kind.kind}/" for kind in OWNED_KINDS.values() if not (kind.watched or kind.is_route))
 """The beginnings of the names of objects that the operator may have no right to delete."""
 
 

@@ -131,7 +131,7 @@ def _is_watched(manifest: Manifest) -> bool:
 
 def unwatched(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
     """Those of a kind that no engine watches, because not every cluster serves it: Routes."""
-    return tuple(m for m in manifests if owned_kind(m).own_client)
+    return tuple(m for m in manifests if owned_kind(m).is_route)
 
 
 def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
@@ -140,7 +140,7 @@ def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
     They are created with every plan that creates pods. The writer then finds that the job has one already, or that the
     name belongs to somebody else, before a pod can mount it. Where one may be replaced, the writer compares its hash.
     """
-    return tuple(m for m in manifests if not _is_watched(m) and not owned_kind(m).own_client)
+    return tuple(m for m in manifests if not _is_watched(m) and not owned_kind(m).is_route)
 
 
 def revocable(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:

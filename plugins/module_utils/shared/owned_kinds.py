@@ -52,8 +52,8 @@ class OwnedKind:
     component: str = ""
     """With this end, the name of the optional component of a framework that has the kind's RBAC rule: a platform team
     grants the permission only to an operator that needs it. "" where every operator with the framework has it."""
-    own_client: bool = False
-    """Whether only some clusters serve it, so that the operator reads and writes it through a client of its own."""
+    is_route: bool = False
+    """Whether only OpenShift serves it, so that nothing watches it and ``api/routes.py`` reads and writes it."""
     fields: tuple[str, ...] = ()
     """The fields of the spec that the operator sets, where it merges objects."""
     remedy: str = ""
@@ -142,8 +142,7 @@ _ALL = (
         "changes the number of elastic replicas",
         cached=_EXISTENCE,
     ),
-    # served by OpenShift only: read and written through its client, only where the cluster serves it
-    OwnedKind("Route", "route.openshift.io/v1", "routes", "exposes a Service on OpenShift", own_client=True),
+    OwnedKind("Route", "route.openshift.io/v1", "routes", "exposes a Service on OpenShift", is_route=True),
     OwnedKind(
         POD_GROUP,
         f"{PLUGINS_GROUP}/v1alpha1",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
@@ -141,22 +139,7 @@ def test_a_dry_run_writes_none(
     assert read(custom, namespace) == []
 
 
-def test_without_the_client_there_is_none_and_nothing_fails(
-    openshift: None,
-    rest_client: RestClient,
-    custom: client.CustomObjectsApi,
-    namespace: str,
-    job: Callable[..., Resource],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "openshift.dynamic", None)
-    reconcile(Context(rest_client, Reader(rest_client)), job(), TENSORFLOW)
-    assert read(custom, namespace) == []
-    status = fresh(custom, namespace)["status"]
-    assert (status["state"], status["reason"]) == ("Running", "")
-
-
-def test_where_routes_are_not_served_nothing_is_imported_or_fails(
+def test_where_routes_are_not_served_nothing_fails(
     rest_client: RestClient,
     custom: client.CustomObjectsApi,
     namespace: str,
@@ -165,7 +148,6 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
 ) -> None:
     """As everywhere but on OpenShift; the definition of the tests above has another group here."""
     routes_are(monkeypatch, "route.example.com/v1")
-    monkeypatch.setattr(routes, "_client", lambda api: pytest.fail("the client is not needed"))
     reconcile(Context(rest_client, Reader(rest_client)), job(), TENSORFLOW)
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")

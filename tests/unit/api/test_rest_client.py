@@ -322,25 +322,6 @@ def test_the_credentials_are_renewed_before_the_deadline_is_compared(
     assert len(server.asked) == 1
 
 
-def test_what_a_library_writes_on_these_connections_has_the_same_deadline(
-    server: Server, kubeconfig: str, leader: WriteDeadline
-) -> None:
-    with connect(kubeconfig) as client:
-        leader.extend(boottime() + 5.0)
-        assert 0 < client.check_deadline("the write of a Route") <= 2.5
-        leader.extend(0.0)
-        with pytest.raises(ApiError, match="the write of a Route was not sent") as caught:
-            client.check_deadline("the write of a Route")
-    assert (caught.value.status, caught.value.reason) == (0, "NotLeading")
-
-
-def test_no_library_on_these_connections_repeats_requests(server: Server, kubeconfig: str) -> None:
-    server.drops = True
-    with connect(kubeconfig) as client, pytest.raises(urllib3.exceptions.ProtocolError):
-        client.client.rest_client.pool_manager.request("DELETE", f"http://127.0.0.1:{server.server_port}/p", timeout=5)
-    assert len(server.asked) == 1
-
-
 def test_without_the_file_of_the_deadline_there_is_no_connection(
     kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +358,7 @@ def test_certificates_of_the_kubeconfig_are_files_in_the_folder_that_is_removed(
     named["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:1", **authority}
     Path(kubeconfig).write_text(yaml.safe_dump(named), encoding="utf-8")
     with connect(kubeconfig) as client:
-        file = Path(client.client.configuration.ssl_ca_cert)
+        file = Path(client._connection.pool.connection_pool_kw["ca_certs"])
         assert file.read_bytes() == certificate
         assert file.parent == Path(client.folder)
     assert not file.exists()
@@ -448,4 +429,4 @@ def test_a_kubeconfig_that_is_named_and_missing_is_an_error(tmp_path: Path, monk
 
 def test_the_connections_are_limited(kubeconfig: str) -> None:
     with connect(kubeconfig, connections=3) as client:
-        assert client.client.configuration.connection_pool_maxsize == 3
+        assert client._connection.pool.connection_pool_kw["maxsize"] == 3
