@@ -81,7 +81,8 @@ _ELASTIC: Mapping[str, Any] = {
 _ETCD: Mapping[str, Any] = {
     **_ELASTIC,
     "elasticPolicy": {
-        **_ELASTIC["elasticPolicy"], "rdzvBackend": "etcd-v2", "rdzvHost": ETCD, "rdzvPort": 2379, "rdzvId": "of the job",
+        **_ELASTIC["elasticPolicy"],
+        "rdzvBackend": "etcd-v2", "rdzvHost": ETCD, "rdzvPort": 2379, "rdzvId": "of the job",
     },
 }  # fmt: skip
 _ONE = {"nprocPerNode": "1"}
@@ -194,8 +195,10 @@ def ordered(chosen: Sequence[Framework]) -> list[Cell]:
 
 
 def steps(cell: Cell) -> int:
-    """The number of steps of the training: more where it must outlast changes of its size, after each of which it begins
-    again."""
+    """The number of steps of the training: more where it must outlast changes of its size.
+
+    It begins again after each of them.
+    """
     return 3 * STEPS if cell.event in (GROW, REPLACE) else STEPS
 
 

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     with ThreadPoolExecutor(4) as pool:
         served = list(pool.map(_served, pins if not options.offline else ()))
-    errors = [error for _, error in served if error]
+    problems = [problem for _, problem in served if problem]
     today = datetime.now(UTC).date()
     found = [versions for versions, _ in served] or [[] for _ in pins]
     rows = [row(pin, versions, today) for pin, versions in zip(pins, found, strict=True)]
@@ -39,9 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for line in _table([HEAD, *shown]):
         print(line)
     print(f"{len(rows)} pins, {len(rows) - len(shown)} of them current and not shown" if not options.all else "")
-    for error in errors:
-        print(f"outdated: {error}", file=sys.stderr)
-    return 1 if errors else 0
+    for problem in problems:
+        print(f"outdated: {problem}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 def _served(pin: Pin) -> tuple[list[str], str]:

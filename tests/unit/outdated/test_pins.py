@@ -78,7 +78,11 @@ def test_the_newest_release(versions: list[str], line: str, expected: str) -> No
         (Pin("a", "1.0.1", "f", line="1.0."), ["1.0.1", "1.1.0"], ("1.0.1", "1.1.0", "-", "")),
         (Pin("a", "1.0", "f", ends=date(2026, 12, 9)), ["1.0"], ("1.0", "1.0", "2026-12-09", "10 days left")),
         (Pin("a", "1.0", "f", ends=TODAY), [], ("-", "-", "2026-11-29", "0 days left")),
-        (Pin("a", "1.0", "f", ends=date(2026, 11, 28)), ["1.1"], ("1.1", "1.1", "2026-11-28", "newer, ended 1 days ago")),
+        (
+            Pin("a", "1.0", "f", ends=date(2026, 11, 28)),
+            ["1.1"],
+            ("1.1", "1.1", "2026-11-28", "newer, ended 1 days ago"),
+        ),
     ],
 )
 def test_what_is_said_of_a_pin(pin: Pin, served: list[str], expected: tuple[str, ...]) -> None:
