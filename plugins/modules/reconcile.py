@@ -73,6 +73,9 @@ options:
             their exit with 0 says nothing of the others' results. Where such a type is the success target, replicas
             of types that are neither that nor C(long_running), and whose failure can fail the job, have 10 s to exit
             before the job succeeds. If one of them fails for good in that time, the job fails."
+          - "C(hides_losses) (default V(false)) is true where the processes may exit with 0 because a replica of a
+            C(long_running) type was lost. Where such a type is the success target and exits with 0 at most 5 s after
+            such a loss, its replica starts again."
         type: dict
         required: true
       success_target:

@@ -231,7 +231,9 @@ class FakeCluster:
         pod = self.pod(type_, index)
         finished = clock.stamp(self.now + timedelta(seconds=seconds))
         ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "finishedAt": finished}
-        state = {"terminated": {**ended, "message": message}}
+        before = (pod["status"].get("containerStatuses") or [{}])[0].get("state") or {}
+        started = (before.get("running") or {}).get("startedAt")
+        state = {"terminated": {**ended, "message": message, **({"startedAt": started} if started else {})}}
         policy = pod["spec"]["restartPolicy"]
         if policy == "Always" or (policy == "OnFailure" and code):
             before = pod["status"]["containerStatuses"][0]

@@ -139,7 +139,7 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
             raise InvalidFramework(f"{where}.{key}: {value!r} is not a number of replicas")
     if most is not None and least > most:
         raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
-    for key in ("long_running", "coordinates", "indexed", "resizable"):
+    for key in ("long_running", "coordinates", "hides_losses", "indexed", "resizable"):
         if not isinstance(bounds.get(key, False), bool):
             raise InvalidFramework(f"{where}.{key}: {bounds[key]!r} is neither true nor false")
     after = _mapping(f"{where}.starts_after", bounds.get("starts_after") or {})
@@ -158,6 +158,7 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
         maximum=most,
         long_running=bounds.get("long_running", False),
         coordinates=bounds.get("coordinates", False),
+        hides_losses=bounds.get("hides_losses", False),
         starts_after=after,
         starts_after_if=asked,
         indexed=bounds.get("indexed", True),

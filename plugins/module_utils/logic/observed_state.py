@@ -244,6 +244,7 @@ def _termination(state: Resource) -> Termination:
         reason=state.get("reason") or "",
         message=(state.get("message") or "").strip(),
         finished_at=state.get("finishedAt") or "",
+        started_at=state.get("startedAt") or "",
     )
 
 

@@ -35,6 +35,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     denied_deployment,
     failure,
     force_delete,
+    hidden_losses,
     losses,
     pending,
     pod_creation,
@@ -254,6 +255,17 @@ def _active(
             completed.setdefault(pod.type, set()).add(pod.index)
     going_on = unfinished(current, completed)
     lost = losses.find(job, current, going_on, {} if changed else job.status, surroundings.now)
+    hidden = hidden_losses.find(job, framework, current, lost.last)
+    if hidden and lost.last:
+        for pod in hidden:
+            completed.get(pod.type, set()).discard(pod.index)
+        others = losses.without(current, {pod.uid for pod in hidden})
+        report.replicas(replica_statuses.count(job, others, completed))
+        report.progress((retries, ignored), completed, attempt, batch_jobs.write(launched, current.pods))
+        report.losses(losses.write(lost.last), lost.counts)
+        report.restarting(hidden, [hidden_losses.explain(pod, lost.last) for pod in hidden])
+        deletions = tuple(batch_job.deletion(pod) for pod in hidden)
+        return Plan(deletions=deletions, status=report.status(), events=report.events, requeue_after=IMMEDIATE)
     excused = losses.without(going_on, lost.uids)
     deciding = losses.without(excused, lost.undecided)
     cluster = build_cluster_spec(job, framework, attempt)

@@ -75,6 +75,8 @@ class ReplicaType:
     coordinates: bool = False
     """Whether its processes only coordinate those that compute, as ps-lite's scheduler and servers do: they have no
     result of their own, and their exit with 0 says nothing of the others' results."""
+    hides_losses: bool = False
+    """Whether its processes may exit with 0 because a long-running replica was lost, as mpirun of Open MPI 5 does."""
     starts_after: Mapping[str, str] = field(default_factory=dict)
     """By type, the state that all its replicas must have reached before the first pod of this type is created: ready or
     completed."""

@@ -17,6 +17,7 @@ class Termination:
     reason: str
     message: str
     finished_at: str
+    started_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def test_an_end_without_details() -> None:
     seen = view({"phase": "Failed", "containerStatuses": [container(terminated={"exitCode": 1})]})
     assert (seen.ended, seen.failed_containers) == (Termination(1, "", "", ""), (ContainerFailure("mxnet", 1, ""),))
     succeeded = view({"phase": "Succeeded", "containerStatuses": [container(terminated={"startedAt": stamp()})]})
-    assert (succeeded.ended, succeeded.failed_containers) == (Termination(0, "", "", ""), ())
+    assert (succeeded.ended, succeeded.failed_containers) == (Termination(0, "", "", "", stamp()), ())
 
 
 def test_other_objects_by_kind_and_name() -> None:
