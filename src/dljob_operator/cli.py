@@ -505,8 +505,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         f"(default: {SERVICES_VARIABLE}, else {SERVICES[0]})")  # fmt: skip
     add("--gang-scheduler-name", type=_checked(gang_scheduler), metavar="NAME",
         default=os.environ.get(GANG_SCHEDULER_VARIABLE, ""),
-        help="start the pods of each job together or not at all: volcano, the name of a scheduler with the "
-        "coscheduling plugin, or scheduler-plugins for whatever scheduler the pods name; needs its PodGroups "
+        help="start the pods of each job together or not at all: volcano, kubernetes (1.37 or newer with the feature "
+        "gate GenericWorkload and the API scheduling.k8s.io/v1beta1, both off by default), the name of a scheduler "
+        "with the coscheduling plugin, or scheduler-plugins for whatever scheduler the pods name; needs its PodGroups "
         f"(default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
     add("--mpi-kubectl-delivery-image", type=_checked(operator_defaults.image), metavar="IMAGE",
         default=os.environ.get(KUBECTL_DELIVERY_VARIABLE) or KUBECTL_DELIVERY_IMAGE,

@@ -23,7 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, JSON_PATCH, MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, error_of, is_success
 
-from support import json_patch
+from support import json_patch, native_gangs
 from support.builders import NOW
 
 Resource = dict[str, Any]
@@ -277,6 +277,8 @@ class FakeApiServer:
         if call.plural not in WITHOUT_GENERATION:
             metadata["generation"] = 1
         made.pop("status", None)
+        if native_gangs.is_group(call.group, call.plural):
+            native_gangs.admit(made)
         if call.plural == "pods":
             made["status"] = {"phase": "Pending"}
         return Response(201, self._store("ADDED", call.key, made))
@@ -332,6 +334,8 @@ class FakeApiServer:
                     "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
                     f"found new finalizers {sorted(added)}"
                 )
+                raise _RefusedError(_invalid(call, old["kind"], call.name, problem))
+            if native_gangs.is_group(call.group, call.plural) and (problem := native_gangs.problem_of_update(old, new)):
                 raise _RefusedError(_invalid(call, old["kind"], call.name, problem))
             if "generation" in before and _desired(new) != _desired(old):
                 new["metadata"]["generation"] += 1
@@ -410,6 +414,15 @@ class FakeApiServer:
             self._update(Call("PUT", "", *key, x["metadata"]["name"]), x, new)
             return True
         return False
+
+    def release_groups(self) -> bool:
+        """Remove the finalizer of the groups of Kubernetes itself that have no pods left; whether there was one."""
+        found = native_gangs.released(self.objects)
+        for group in found:
+            metadata = {**group["metadata"], "finalizers": []}
+            key = (metadata["namespace"], native_gangs.PLURAL)
+            self._update(Call("PUT", "", *key, metadata["name"]), group, {**group, "metadata": metadata})
+        return bool(found)
 
     def copy(self) -> FakeApiServer:
         """A server with the same content, which shares the unchanged objects."""

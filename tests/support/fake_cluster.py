@@ -30,7 +30,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
 
-from support import batch_controller
+from support import batch_controller, native_gangs
 from support.builders import MXNET, NOW, MXJob, Resource
 from support.fake_api_server import FakeApiServer
 
@@ -110,7 +110,7 @@ class FakeCluster:
         found = self.api.objects.setdefault((self._namespace, owned.plural), {})
         if owned.name == owned.kind:
             return found
-        # PodGroups of two API groups
+        # PodGroups of several API groups
         return {name: one for name, one in found.items() if one["apiVersion"] == owned.api_version}
 
     # --- the operator
@@ -130,6 +130,7 @@ class FakeCluster:
 
     def step(self, status_gets_lost: bool = False) -> Plan:
         """One reconcile. With ``status_gets_lost`` the operator crashes before the status write."""
+        self.api.release_groups()
         self._run_batch_jobs()
         done = self.planned()
         self.carry_out(done, status_gets_lost)
@@ -217,7 +218,8 @@ class FakeCluster:
         self._run(self.pod(type_, index))
 
     def _run(self, pod: Any) -> None:
-        if pod["status"]["phase"] == "Pending" and not self._is_terminating(pod):
+        waits = self._is_terminating(pod) or not native_gangs.may_start(self.api.objects, pod)
+        if pod["status"]["phase"] == "Pending" and not waits:
             self._set(pod, "Running", {"running": {"startedAt": self.time}})
 
     def start(self) -> None:
@@ -315,6 +317,10 @@ class FakeCluster:
             if replace:
                 known = {field: present["metadata"][field] for field in ("uid", "resourceVersion")}
                 body = {**manifest, "metadata": {**manifest["metadata"], **known}}
+                if fields := owned_kind(manifest).fields:
+                    theirs = {name: value for name, value in present["spec"].items() if name not in fields}
+                    body["spec"] = {**manifest["spec"], **theirs}
+                    body["metadata"] = {**present["metadata"], **body["metadata"]}
                 self.api.request("PUT", paths.object_path(manifest), body)
             return
         if kind == "Pod":

@@ -14,7 +14,7 @@ import yaml
 from devtools.cluster import network, shell, versions
 from devtools.cluster.engine import CAP_SYS_RESOURCE, Engine, has_capability
 from devtools.cluster.errors import ClusterError
-from devtools.cluster.settings import Settings
+from devtools.cluster.settings import Settings, image_minor
 
 NETWORK_VARIABLE = "KIND_EXPERIMENTAL_DOCKER_NETWORK"
 CREATE_WAIT = "180s"
@@ -62,6 +62,17 @@ class NodeRuntime:
     """Whether the node image is ours, which has crun beside runc."""
 
 
+NATIVE_GANGS = (1, 37)
+"""The first version with the PodGroups that the operator knows; Kubernetes ends at a feature gate that it has not."""
+_GATE = {"feature-gates": "GenericWorkload=true"}
+
+
+def has_native_gangs(settings: Settings, image: str | None) -> bool:
+    """Whether the cluster gets the PodGroups of Kubernetes itself; not where a node image has an unknown version."""
+    minor = image_minor(image or "") if settings.node_image else settings.kubernetes
+    return bool(minor) and tuple(map(int, minor.split("."))) >= NATIVE_GANGS
+
+
 def node_runtime(engine: Engine, own_image: bool) -> NodeRuntime:
     return NodeRuntime(
         restrict_oom_score=not has_capability(CAP_SYS_RESOURCE),
@@ -70,20 +81,24 @@ def node_runtime(engine: Engine, own_image: bool) -> NodeRuntime:
     )
 
 
-def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
+def kubeadm_patches(runtime: NodeRuntime, native_gangs: bool = False) -> list[dict[str, Any]]:
     """Changes to kind's kubeadm configuration: more pods per node, and a control plane that is idle without load.
 
-    They change neither the API that is served nor the rate limits of the controllers. They name no ``apiVersion``, so
-    that kind converts them: kubeadm reads v1beta3 below Kubernetes 1.36, and v1beta4, with other arguments, from there.
+    They do not change the rate limits of the controllers, and of the API only that PodGroups are served, for
+    ``native_gangs``. They name no ``apiVersion``, so that kind converts them: kubeadm reads v1beta3 below Kubernetes
+    1.36, and v1beta4, with other arguments, from there.
     """
+    gate = _GATE if native_gangs else {}
+    api = {"apiServer": {"extraArgs": {**gate, "runtime-config": "scheduling.k8s.io/v1beta1=true"}}} if gate else {}
     return [
         {
             "kind": "ClusterConfiguration",
+            **api,
             # the cluster is disposable, and fsync for each write is most of etcd's cost
             "etcd": {"local": {"extraArgs": {"unsafe-no-fsync": "true"}}},
             "controllerManager": {
                 # there is one replica, and renewing the leader lease every two seconds costs writes
-                "extraArgs": {"leader-elect": "false", "node-cidr-mask-size": str(network.NODE_MASK)},
+                "extraArgs": {"leader-elect": "false", "node-cidr-mask-size": str(network.NODE_MASK), **gate},
                 # the folder in which the host-path provisioner creates volumes
                 "extraVolumes": [
                     {
@@ -94,7 +109,7 @@ def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
                     }
                 ],
             },
-            "scheduler": {"extraArgs": {"leader-elect": "false"}},
+            "scheduler": {"extraArgs": {"leader-elect": "false", **gate}},
         },
         {
             "kind": "KubeletConfiguration",
@@ -139,6 +154,7 @@ def kind_config(settings: Settings, image: str | None, runtime: NodeRuntime) -> 
     }
     if image:
         node["image"] = image
+    patches = kubeadm_patches(runtime, has_native_gangs(settings, image))
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
@@ -148,7 +164,7 @@ def kind_config(settings: Settings, image: str | None, runtime: NodeRuntime) -> 
             "podSubnet": network.POD_SUBNET,
             "serviceSubnet": network.SERVICE_SUBNET,
         },
-        "kubeadmConfigPatches": [yaml.safe_dump(patch, sort_keys=False) for patch in kubeadm_patches(runtime)],
+        "kubeadmConfigPatches": [yaml.safe_dump(patch, sort_keys=False) for patch in patches],
         "containerdConfigPatches": [containerd_patch(runtime)],
         "nodes": [node],
     }

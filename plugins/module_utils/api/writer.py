@@ -111,6 +111,7 @@ class Writer:
         self._query = {"fieldManager": MANAGER, "fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
         self._dry_run = dry_run
         self._pod_uids: dict[str, str] = {}  # of the pods that this writer has created
+        self._still_used: frozenset[str] = frozenset()
         self._starts_slowly = refusal.is_of_a_creation(resource.get("status"))
         self._lock = threading.Lock()
 
@@ -122,6 +123,7 @@ class Writer:
         last try of the job was refused, at the first one that is refused.
         """
         written = ApplyResult()
+        self._still_used = frozenset(plan.still_used)
         for manifest in plan.auxiliary_objects:
             present = self._create(manifest, written)
             if present is not None and _is_outdated(manifest, present) and not self._takes_rights(manifest, present):
@@ -283,7 +285,7 @@ class Writer:
             self._add(written.predecessors, name)
             if not (owned_kind(manifest).watched or present["metadata"].get("deletionTimestamp")):
                 self._delete_left(manifest, present)
-        elif present["metadata"].get("deletionTimestamp"):
+        elif present["metadata"].get("deletionTimestamp") and present["metadata"]["uid"] not in self._still_used:
             self._add(written.waiting, name)
         elif not is_owned_by(present, Owner(self._namespace, self._uid)):
             self._add(written.taken, taken_name.explain(manifest, present, self._resource))

@@ -13,7 +13,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import ANNOTATION_POD_GROUP
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
+    ANNOTATION_NATIVE,
+    ANNOTATION_POD_GROUP,
+    SCHEDULING_GROUP,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -37,15 +42,19 @@ def wrap(job: DLJob, pod: Manifest) -> Manifest:
     metadata = pod["metadata"]
     limit = job.run_policy.backoff_limit
     template = {name: metadata[name] for name in ("labels", "annotations", "finalizers") if name in metadata}
+    native = as_mapping(pod["spec"].get(SCHEDULING_GROUP)).get("podGroupName")
     return {
         "apiVersion": OWNED_KINDS[KIND].api_version,
         "kind": KIND,
         "metadata": {
             **{name: metadata[name] for name in ("name", "namespace", "labels", "ownerReferences")},
             "annotations": {
-                name: text
-                for name, text in metadata["annotations"].items()
-                if name in (c.ANNOTATION_SPEC_HASH, ANNOTATION_POD_GROUP)
+                **{
+                    name: text
+                    for name, text in metadata["annotations"].items()
+                    if name in (c.ANNOTATION_SPEC_HASH, ANNOTATION_POD_GROUP)
+                },
+                **({ANNOTATION_NATIVE: native} if native else {}),
             },
         },
         "spec": {

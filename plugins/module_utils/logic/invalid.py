@@ -199,7 +199,7 @@ def _active_objects(observed: Observed) -> tuple[Deletion, ...]:
     return tuple(
         owned_objects.deletion(key, found)
         for key, found in observed.owned_objects.items()
-        if found.lifetime == c.LIFETIME_ACTIVE
+        if found.lifetime == c.LIFETIME_ACTIVE and not found.deleting
     )
 
 

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     is_owned_by,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import FAILED_BEFORE, labelled_job
-from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import pod_group_of
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import pod_groups_of
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
@@ -95,6 +95,8 @@ def _owned_object(resource: Resource) -> OwnedObject:
         lifetime=annotations.get(c.ANNOTATION_LIFETIME, ""),
         services=annotations.get(c.ANNOTATION_SERVICES, ""),
         denied=next(denied, ""),
+        deleting=metadata.get("deletionTimestamp") or "",
+        gang=annotations.get(c.ANNOTATION_GANG, ""),
     )
 
 
@@ -151,7 +153,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         evicted_by_taint=disrupted and _is_evicted_by_taint(status),
         grace_period=metadata.get("deletionGracePeriodSeconds") or 0.0,
         group=labels.get(c.LABEL_REPLICA_GROUP, ""),
-        pod_group=pod_group_of(labels, annotations),
+        pod_groups=pod_groups_of(labels, annotations, spec),
         last_failure=_last_failure(metadata, main, disrupted) if ended else None,
         crash_loop=_crash_loop(metadata, spec, status, main),
     )

@@ -163,12 +163,13 @@ def with_rights(manifests: Collection[Manifest], unsettled: Sequence[Manifest]) 
 
 
 def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deletion, ...]:
-    """Deletions of the objects that the hook no longer returns, or returns under another name."""
+    """Deletions of the objects that the hook no longer returns, or returns under another name; none of one that
+    terminates."""
     wanted = {key_of(manifest) for manifest in manifests}
     return tuple(
         deletion(key, found)
         for key, found in observed.owned_objects.items()
-        if key not in wanted and is_from_hook(key, found)
+        if key not in wanted and not found.deleting and is_from_hook(key, found)
     )
 
 

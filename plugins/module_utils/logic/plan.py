@@ -18,6 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import (
     host_names,
     ignored_settings,
     managers,
+    native_gang,
     owned_objects,
     pod_group,
     services,
@@ -301,6 +302,7 @@ def _active(
     if any(deletion.uid == lost.new for deletion in actions.deletions):
         actions = _record_first(actions, lost.new)
     gang = pod_group.applicable(surroundings.settings.gang, job, observed)
+    standing = native_gang.standing(gang, job, observed)
     waiting = start_order.waits(job, framework, current, completed, gang is not None)
     if waiting:
         held_back = {wait.type for wait in waiting}
@@ -310,6 +312,9 @@ def _active(
         # the launcher of the attempt before would reach the new workers, which have the names of its own
         awaited = (*actions.awaited, *observed.remaining) if actions.starts else actions.awaited
         actions = dataclasses.replace(actions, starts=(), awaited=awaited)
+    held_up = standing.problem if actions.starts else ""
+    if held_up:
+        actions = dataclasses.replace(actions, starts=())
     left = deadlines.time_left(job, report.started, surroundings.now)
     job_failure = (
         losses.with_cause(lost, going_on, failure.find_failure(job, deciding, completed))
@@ -344,6 +349,10 @@ def _active(
     up = replica_statuses.all_up(job, counts) and not actions.begins
     _report_phase(job, report, up, anew=bool(actions.begins) or (as_one and changed))
     _report_wait(job, going_on, lost, report)
+    if not report.reason and held_up:
+        if standing.is_lasting and clip(held_up) != job.status.get("reason"):
+            report.event("Warning", c.EVENT_NOT_CREATED, held_up)
+        report.waiting(held_up)
     if not report.reason:
         report.waiting(start_order.reason(waiting, job, current, completed))
     if not report.reason and (denied := denied_deployment.reason(observed)):
@@ -358,10 +367,10 @@ def _active(
     is_partial = len(starts) < len(actions.starts)
     cluster = {**cluster, "attempt": attempt}
     shared, config_maps = shared_env_configmap.due(job, framework.hooks.environment, cluster, observed, bool(starts))
-    context = dataclasses.replace(context, cluster=cluster, shared=shared, gang=gang)
+    context = dataclasses.replace(context, cluster=cluster, shared=shared, gang=gang, traits=standing.traits)
     pods = tuple(_build_replica(job, start, context) for start in starts)
     if is_running and starts:
-        _report_ignored(job, dataclasses.replace(context, shared=None, gang=None), report)
+        _report_ignored(job, dataclasses.replace(context, shared=None, gang=None, traits=None), report)
     missing_services = services.missing(job, observed)
     made_services = slices.first_services(missing_services, surroundings.settings.largest_slice)
     is_partial = is_partial or len(made_services) < len(missing_services)
@@ -369,8 +378,14 @@ def _active(
     if framework.hooks.objects:
         objects = owned_objects.build(job, framework, {**cluster, **replica_statuses.present(job, current)})
     group = None
-    if gang:
-        group = pod_group.build(job, gang, observed, start_order.types_after_gang(waiting), completed)
+    after = start_order.types_after_gang(waiting)
+    if gang and gang.is_native:
+        if standing.is_wanted and standing.traits:
+            group = pod_group.build_native(job, observed, after, completed, standing.traits)
+        if group and not pods and not report.reason:
+            report.waiting(native_gang.silence(gang, job, observed, group, surroundings.now))
+    elif gang:
+        group = pod_group.build(job, gang, observed, after, completed)
     if group:
         objects = (*objects, group)
     missing, changed_objects = owned_objects.missing(objects, observed), owned_objects.changed(objects, observed)
@@ -393,6 +408,8 @@ def _active(
         pending.next_check(job, current, surroundings.now),
         startup_events.next_check(job, current, surroundings.now),
         pod_creation.next_check(current, surroundings.now),
+        native_gang.next_check(gang, job, observed, surroundings.now),
+        standing.wait,
     )
     waits = [w for w in (wait, left, lost.wait, *checks) if w is not None]
     return Plan(
@@ -417,6 +434,7 @@ def _active(
         presumes_deleted_pods=bool(actions.begins) and not actions.restarted,
         presumes_ended_launchers=_lost_launchers(job, observed) if starts else (),
         presumes_current_spec=bool(actions.deletions) and _has_other_pods(job, observed, spec_hashes),
+        still_used=standing.still_used,
     )
 
 
@@ -520,7 +538,8 @@ def _report_phase(job: DLJob, report: StatusBuilder, up: bool, anew: bool) -> No
 
 def _report_wait(job: DLJob, going_on: Observed, found: Losses, report: StatusBuilder) -> None:
     """What the job waits for, or which of its replicas fail again and again."""
-    waiting = next((pod for pod in going_on.pods if pod.waiting and not pod.deleting), None)
+    held = (pod for pod in going_on.pods if pod.waiting and not pod.deleting)
+    waiting = min(held, key=lambda pod: native_gang.is_echo(pod.waiting), default=None)
     held_up = f"{pod_creation.subject(waiting)}: {waiting.waiting}" if waiting else ""
     if waiting and pod_creation.is_denied(waiting) and clip(held_up) != job.status.get("reason"):
         report.event("Warning", c.EVENT_NOT_CREATED, held_up)

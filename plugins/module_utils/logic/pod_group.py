@@ -10,6 +10,8 @@ replicas. No replica counts that
 - is of a type that waits for others in the start order: the group grows with each stage;
 - has a pod without this group, as in a job that ran before the administrator has set the scheduler;
 - has another scheduler by its template.
+
+:mod:`.native_gang` has what differs for the groups of Kubernetes itself, which find their pods by a field.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects, quantities
+from ansible_collections.dljob.operator.plugins.module_utils.logic import native_gang, owned_objects, quantities
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
     ANNOTATION_POD_GROUP,
     ANNOTATION_QUEUE,
     ANNOTATION_TASK,
     LABEL_POD_GROUP,
+    NATIVE,
     POD_GROUP,
+    SCHEDULING_GROUP,
     GangScheduler,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
@@ -45,13 +49,20 @@ def applicable(scheduler: GangScheduler | None, job: DLJob, observed: Observed) 
     if scheduler is None:
         return None
     name, left = scheduler.pod_group(job.name), [pod for pod in observed.pods if _is_left_to(scheduler, job, pod)]
-    return scheduler if not left or any(pod.pod_group == name for pod in left) else None
+    return scheduler if not left or any(name in pod.pod_groups for pod in left) else None
 
 
 def _is_left_to(scheduler: GangScheduler, job: DLJob, pod: PodState) -> bool:
     """Whether the template of the pod's replica names no other scheduler; true for one that the job no longer has."""
     group = next((group for group in job.groups if group.type.lower() == pod.type), None)
-    return group is None or scheduler.takes(_scheduler_of(job, group.template_of(pod.index), scheduler))
+    return group is None or _takes(scheduler, job, group.template_of(pod.index))
+
+
+def _takes(scheduler: GangScheduler, job: DLJob, template: PodTemplate) -> bool:
+    """Whether the pods of a template belong to the group of their job."""
+    if scheduler.is_native:
+        return native_gang.is_member(template)
+    return scheduler.takes(_scheduler_of(job, template, scheduler))
 
 
 def build(
@@ -66,13 +77,11 @@ def build(
     The types in ``waiting`` start later; ``completed`` has the indexes of the replicas that have succeeded, by
     lower-case type.
     """
-    templates = (template for group in job.groups for template in group.templates if template.indexes)
-    if not any(scheduler.takes(_scheduler_of(job, template, scheduler)) for template in templates):
+    if not _takes_any(scheduler, job):
         return None
     policy = job.run_policy.scheduling
     members = _members(job, scheduler, observed, completed)
-    ready = sum(type_ not in waiting for type_, _ in members)
-    count = _least(policy.min_available, ready, _replicas(job))
+    count = _least(job, members, waiting)
     # Those that start later need room too: else two jobs start their first stages, and neither's last one fits.
     reserved = len(members) if policy.min_available is None else count
     # what the user gives is for all replicas
@@ -88,23 +97,57 @@ def build(
             spec["priorityClassName"] = policy.priority_class
     elif policy.schedule_timeout_seconds is not None:
         spec["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
+    return _marked(job, scheduler, spec)
+
+
+def build_native(
+    job: DLJob,
+    observed: Observed,
+    waiting: Collection[str],
+    completed: Mapping[str, Collection[int]],
+    traits: native_gang.Traits,
+) -> Manifest | None:
+    """Likewise the PodGroup of Kubernetes itself, whose pods have these ``traits``."""
+    scheduler = GangScheduler(NATIVE)
+    if not _takes_any(scheduler, job):
+        return None
+    count = _least(job, _members(job, scheduler, observed, completed), waiting)
+    annotations = {c.ANNOTATION_GANG: str(traits)}
+    return _marked(job, scheduler, native_gang.group_spec(count, traits), annotations)
+
+
+def _takes_any(scheduler: GangScheduler, job: DLJob) -> bool:
+    """Whether the pods of a replica belong to the group."""
+    templates = (template for group in job.groups for template in group.templates if template.indexes)
+    return any(_takes(scheduler, job, template) for template in templates)
+
+
+def _marked(
+    job: DLJob, scheduler: GangScheduler, spec: Manifest, annotations: Mapping[str, str] | None = None
+) -> Manifest:
     manifest = {
         "apiVersion": OWNED_KINDS[scheduler.owned_kind].api_version,
         "kind": POD_GROUP,
         "metadata": {
             "name": job.name,
-            "annotations": {**policy.annotations, c.ANNOTATION_LIFETIME: c.LIFETIME_ACTIVE},
+            "annotations": {
+                **job.run_policy.scheduling.annotations,
+                **(annotations or {}),
+                c.ANNOTATION_LIFETIME: c.LIFETIME_ACTIVE,
+            },
         },
         "spec": spec,
     }
     return owned_objects.marked(job, manifest, manifest)
 
 
-def _least(min_available: int | None, ready: int, replicas: int) -> int:
-    """How many of the ``ready`` members start together.
+def _least(job: DLJob, members: Collection[tuple[str, PodTemplate]], waiting: Collection[str]) -> int:
+    """How many of the ``members`` start together, without those of the types in ``waiting``.
 
-    More than the job has ``replicas`` means, as in training-operator, that it waits until somebody lowers the number.
+    More than the job has replicas means, as in training-operator, that it waits until somebody lowers the number.
     """
+    min_available, replicas = job.run_policy.scheduling.min_available, _replicas(job)
+    ready = sum(type_ not in waiting for type_, _ in members)
     if min_available is None:
         return max(1, ready)
     return min_available if min_available > replicas else max(1, min(min_available, ready))
@@ -119,6 +162,9 @@ def join(scheduler: GangScheduler, job: DLJob, template: PodTemplate, metadata: 
 
     Not one whose template names another scheduler: the gang scheduler would not see when it starts.
     """
+    if scheduler.is_native:
+        spec.setdefault(SCHEDULING_GROUP, {"podGroupName": job.name})
+        return
     spec["schedulerName"] = _scheduler_of(job, template, scheduler)
     if not scheduler.takes(spec["schedulerName"]):
         return
@@ -145,13 +191,13 @@ def _members(
     others = {
         (pod.type, pod.index)
         for pod in observed.pods
-        if not pod.deleting and (pod.pod_group != name or pod.phase in ("Succeeded", "Failed"))
+        if not pod.deleting and (name not in pod.pod_groups or pod.phase in ("Succeeded", "Failed"))
     }
     return [
         (group.type, template)
         for group in job.groups
         for template in group.templates
-        if scheduler.takes(_scheduler_of(job, template, scheduler))
+        if _takes(scheduler, job, template)
         for index in template.indexes
         if index not in completed.get(group.type.lower(), ()) and (group.type.lower(), index) not in others
     ]

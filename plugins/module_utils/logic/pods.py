@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import (
     flavor_labels,
     host_names,
     naming,
+    native_gang,
     pod_defaults,
     pod_group,
 )
@@ -42,6 +43,8 @@ class PodContext:
     """The part of the environment that is in a ConfigMap."""
     gang: GangScheduler | None = None
     """The scheduler that starts the pods together."""
+    traits: native_gang.Traits | None = None
+    """What the pods of the job's group have in common, for the groups of Kubernetes itself."""
     replaceable_names: frozenset[str] = frozenset()
     """The replica types of :func:`.host_names.replaceable`."""
 
@@ -89,12 +92,15 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
         # has no message; who may read pods or jobs reads these lines without the right to read logs
         container.setdefault("terminationMessagePolicy", framework.termination_message_policy)
     spec["restartPolicy"] = restart_policy(job, group)
-    if job.run_policy.scheduler_name:
-        spec.setdefault("schedulerName", job.run_policy.scheduler_name)
+    scheduler_name, priority_class = job.run_policy.scheduler_name, job.run_policy.scheduling.priority_class
+    if context.traits and native_gang.is_member(own):
+        scheduler_name, priority_class = context.traits.scheduler_name, context.traits.priority_class
+    if scheduler_name:
+        spec.setdefault("schedulerName", scheduler_name)
     if context.gang:
         pod_group.join(context.gang, job, own, pod_metadata, spec)
-    if job.run_policy.scheduling.priority_class:
-        spec.setdefault("priorityClassName", job.run_policy.scheduling.priority_class)
+    if priority_class:
+        spec.setdefault("priorityClassName", priority_class)
     # variables for all Services of the namespace: slow with thousands of them, and they may clash with a framework's
     spec.setdefault("enableServiceLinks", False)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
+    NATIVE_GROUP,
     PLUGINS_GROUP,
     POD_GROUP,
+    SCHEDULING_GROUP,
     VOLCANO_GROUP,
 )
 
@@ -82,7 +84,7 @@ class OwnedKind:
 
 
 _POD_FIELDS = {
-    "spec": {"nodeName": True, "restartPolicy": True, "containers": {"name": True}},
+    "spec": {"nodeName": True, "restartPolicy": True, SCHEDULING_GROUP: True, "containers": {"name": True}},
     "status": {
         **dict.fromkeys(("phase", "reason", "message", "podIP", "startTime"), True),
         **dict.fromkeys(("conditions", "containerStatuses", "initContainerStatuses"), True),
@@ -163,6 +165,21 @@ _ALL = (
         # not the queue: Volcano sets that of the namespace, and administrators move groups
         fields=("minMember", "minResources", "priorityClassName"),
         remedy=f"install Volcano, {_WITHOUT_GANG}",
+    ),
+    OwnedKind(
+        POD_GROUP,
+        f"{NATIVE_GROUP}/v1beta1",
+        "podgroups",
+        "starts the pods of a job together, with Kubernetes itself",
+        MERGE,
+        _EXISTENCE,
+        # the others cannot change
+        fields=("schedulingPolicy",),
+        remedy=(
+            "its version v1beta1, and no other, is what gangs need: start the API server of Kubernetes 1.37 or newer "
+            "with --runtime-config=scheduling.k8s.io/v1beta1=true, and it, the scheduler and the controller manager "
+            f"with --feature-gates=GenericWorkload=true, {_WITHOUT_GANG}"
+        ),
     ),
 )
 

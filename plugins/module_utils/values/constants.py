@@ -36,6 +36,8 @@ LIFETIME_JOB = "job"
 LIFETIME_ACTIVE = "active"
 LIFETIMES = (LIFETIME_PODS, LIFETIME_JOB, LIFETIME_ACTIVE)
 
+ANNOTATION_GANG = "dljob.operator/gang"
+"""Annotation of a PodGroup of Kubernetes itself, see :attr:`.observed.OwnedObject.gang`."""
 ANNOTATION_GENERATE = "dljob.operator/generate"
 """Annotation of a Secret that a framework's hook returned without data: what the operator generates when it creates it,
 once. A hook is a pure function, and the plan is too, so neither can make a key."""

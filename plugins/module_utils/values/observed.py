@@ -115,8 +115,8 @@ class PodState:
     """The group of replicas that the pod is in, "" for none."""
     services: str = ""
     """per-replica where its environment may have the names of Services for each replica."""
-    pod_group: str = ""
-    """The PodGroup that a gang scheduler counts the pod to, as ``<owned kind>/<name>``, "" for none."""
+    pod_groups: tuple[str, ...] = ()
+    """The PodGroups that gang schedulers count the pod to, as ``<owned kind>/<name>``."""
     last_failure: ContainerEnd | None = None
     """The last failure of the framework's container, also if it has been restarted since, without ends that a deletion
     or a disruption of the pod has caused. Of a replica that a Job runs, that of any of the Job's pods."""
@@ -165,6 +165,10 @@ class OwnedObject:
     """per-replica where it is a Service of a job with one Service a replica."""
     denied: str = ""
     """Why the API server denies the pods of a Deployment, "" where it does not."""
+    deleting: str = ""
+    """The deletionTimestamp (RFC 3339), "" where it is not being deleted."""
+    gang: str = ""
+    """Of a PodGroup of Kubernetes itself, what its pods have in common, as :mod:`..logic.native_gang` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +255,7 @@ class Plan:
     presumes_known_pods: bool = False
     """Whether its status says that the job has ended or is suspended. No cache has pods that are not adopted yet, and
     they would run on, so the reconcile asks the API server first."""
+    still_used: tuple[str, ...] = ()
+    """The uids of objects that terminate, which they do as long as pods of the job use them: they are replaced in
+    place, and not waited for."""
     delete_job: bool = False

@@ -72,6 +72,8 @@ class Recorder:
         """The first answer to each of these is lost: the client receives the answer to a second try."""
         self.broken: Counter[Right] = Counter()
         """How many requests more the server fails on."""
+        self.unserved: set[str] = set()
+        """API groups, with the version, that the client does not find."""
         self.lock = threading.Lock()
         self.server = server
         self.pool = urllib3.PoolManager(ca_certs=ca_file, maxsize=64)
@@ -125,6 +127,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         request = request_of(self.command, self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)) or None
+        if "/".join(urlsplit(self.path).path.split("/")[2:4]) in self.recorder.unserved:
+            self._say(404, "NotFound", "the server could not find the requested resource")
+            return
         if self.recorder.breaks(request):
             self._say(500, "InternalError", "the test breaks it")
             return

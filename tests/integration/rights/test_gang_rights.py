@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from integration.engine.support import crd, remove_crd
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right
@@ -23,6 +24,64 @@ def definition(group: str, version: str) -> dict[str, Any]:
     # Kubernetes protects *.x-k8s.io and asks for where the API was approved
     made["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
     return made
+
+
+NATIVE = "scheduling.k8s.io/v1beta1"
+
+
+def serves_native_groups(kube: KubeApi) -> bool:
+    try:
+        return any(one["name"] == "podgroups" for one in kube.get(f"/apis/{NATIVE}")["resources"])
+    except ApiError as error:
+        assert error.status == 404, error
+        return False
+
+
+def test_a_job_waits_for_the_groups_of_kubernetes_itself_and_uses_every_right(
+    start: Start, kube: KubeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy hides the API at first. Up to 1.36 it is missing, and the job waits for ever."""
+    monkeypatch.setenv("DLJOB_GANG_SCHEDULER_NAME", "kubernetes")
+    groups = f"{NATIVE}/podgroups"
+    group = NATIVE.partition("/")[0]
+    rights = {right for right in granted(rules_of("ClusterRole")) if right.group == group}
+    with start() as operator:
+        operator.recorder.unserved = {NATIVE}
+        operator.process.wait_ready()
+        path = operator.create(pytorchjob(1, 2), "together")
+        operator.until(lambda: "--feature-gates=GenericWorkload=true" in operator.status(path).get("reason", ""), "why")
+        assert f"--runtime-config={NATIVE}=true" in operator.status(path)["reason"]
+        assert f"the cluster has no podgroups.{group}, and jobs wait for it" in operator.log
+        assert not operator.owned("pods", path)
+        if not serves_native_groups(kube):
+            return
+
+        operator.recorder.lost = {Right(group, "podgroups", "create")}
+        operator.recorder.unserved = set()
+        operator.until(lambda: len(operator.owned("pods", path)) == 3, "it goes on")
+        (made,) = operator.owned(groups, path)
+        assert made["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+        assert made["spec"]["disruptionMode"] == {"all": {}}
+        assert made["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]
+        for pod in operator.owned("pods", path):
+            assert pod["spec"]["schedulingGroup"] == {"podGroupName": "together"}
+
+        operator.patch(path, {"spec": {"runPolicy": {"schedulingPolicy": {"minAvailable": 2, "priorityClass": "a"}}}})
+        operator.until(
+            lambda: operator.owned(groups, path)[0]["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2,
+            "what may change is changed",
+        )
+        assert operator.owned(groups, path)[0]["metadata"]["uid"] == made["metadata"]["uid"]
+        operator.until(
+            lambda: Right(group, "podgroups", "watch") in operator.recorder.rights, "the group is watched by now"
+        )
+        operator.patch(path, {"spec": {"runPolicy": {"suspend": True}}})
+        operator.until(lambda: not operator.owned(groups, path), "a suspended job has none")
+        operator.until(
+            lambda: rights <= {right for right in operator.recorder.rights if right.group == group},
+            "every right is used",
+        )
+        assert not operator.recorder.refused, operator.log
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,15 @@ NAME = "example-job"
 SCHEDULERS = pytest.mark.parametrize(
     ("scheduler", "api_version", "needs"),
     [
-        ("volcano", "scheduling.volcano.sh/v1beta1", "Volcano"),
-        ("gang", "scheduling.x-k8s.io/v1alpha1", "the coscheduling plugin of scheduler-plugins"),
+        ("volcano", "scheduling.volcano.sh/v1beta1", "install Volcano"),
+        ("gang", "scheduling.x-k8s.io/v1alpha1", "install the coscheduling plugin of scheduler-plugins"),
+        (
+            "kubernetes",
+            "scheduling.k8s.io/v1beta1",
+            "its version v1beta1, and no other, is what gangs need: start the API server of Kubernetes 1.37 or newer "
+            "with --runtime-config=scheduling.k8s.io/v1beta1=true, and it, the scheduler and the controller manager "
+            "with --feature-gates=GenericWorkload=true, or start",
+        ),
     ],
 )
 
@@ -75,7 +82,7 @@ def test_a_cluster_that_does_not_serve_it(server: FakeApiServer, scheduler: str,
     assert names(server) == []
     status = server.objects[JOBS][NAME]["status"]
     group_name = api_version.partition("/")[0]
-    assert f"PodGroup/{NAME}: {text}: the cluster has no podgroups.{group_name}; install {needs}" in status["reason"]
+    assert f"PodGroup/{NAME}: {text}: the cluster has no podgroups.{group_name}; {needs}" in status["reason"]
     assert status["state"] != "Failed"
     server.faults.clear()
     run(server, scheduler)
@@ -212,6 +219,72 @@ def test_a_group_of_somebody_else_is_neither_used_nor_changed(server: FakeApiSer
     status = server.objects[JOBS][NAME]["status"]
     assert f"PodGroup/{NAME}: an object of that name exists and does not belong to this job" in status["reason"]
     assert status["state"] != "Failed"
+
+
+def native(server: FakeApiServer) -> Resource:
+    """A job that runs with a group of Kubernetes itself, which this returns."""
+    run(server, "kubernetes")
+    return group(server)
+
+
+def test_what_cannot_change_in_a_native_group_stays(server: FakeApiServer) -> None:
+    """A changed size is written, with all that the API server has set, and a changed priority is not tried."""
+    made = native(server)
+    made["spec"]["disruptionMode"] = {"single": {}}  # as of another operator's group
+    edit(server, minAvailable=2, priorityClass="low")
+    run(server, "kubernetes")
+    assert group(server)["spec"] == {**made["spec"], "schedulingPolicy": {"gang": {"minCount": 2}}}
+    count = len(server.calls)
+    run(server, "kubernetes")
+    assert not [call for call in server.calls[count:] if call.method != "GET"], "nothing is left to write"
+
+
+def test_a_native_group_that_terminates_is_nobody_elses(server: FakeApiServer) -> None:
+    """The answer to its creation is 409, "object is being deleted"; and a cache may not have it any more."""
+    made = native(server)
+    path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups/{NAME}"
+    server.request("DELETE", path)
+    server.objects[PODS].clear()
+    hidden = Fault(
+        Response(200, {"items": []}), lambda call: (call.method, call.plural, call.name) == ("GET", "podgroups", "")
+    )
+    server.faults.append(hidden)
+    outcome = run(server, "kubernetes")
+    assert names(server) == []
+    status = server.objects[JOBS][NAME]["status"]
+    assert status["reason"] == f"waiting until PodGroup/{NAME}, which terminates, is gone"
+    assert (outcome.ok, outcome.requeue_after) == (True, 5.0)
+    assert server.release_groups()
+    run(server, "kubernetes")
+    assert len(names(server)) == 3
+    assert group(server)["metadata"]["uid"] != made["metadata"]["uid"]
+    run(server, "kubernetes")
+    assert server.objects[JOBS][NAME]["status"]["reason"] == ""
+
+
+def test_a_native_group_that_terminates_is_changed_while_its_pods_go_on(server: FakeApiServer) -> None:
+    """A new pod would else wait for one that has ended, and the group for the pods."""
+    made = native(server)
+    server.request("DELETE", f"/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups/{NAME}")
+    ended = server.objects[PODS]["example-job-worker-0"]
+    ended["status"] = {"phase": "Succeeded", "containerStatuses": []}
+    del server.objects[PODS]["example-job-worker-1"]
+    run(server, "kubernetes")
+    assert len(names(server)) == 3
+    assert group(server)["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2
+    assert group(server)["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+def test_a_native_group_of_somebody_else(server: FakeApiServer) -> None:
+    metadata = {"name": NAME, "namespace": "default"}
+    theirs = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": {}}
+    server.add(GROUPS, theirs)
+    run(server, "kubernetes")
+    assert names(server) == []
+    assert (
+        "an object of that name exists and does not belong to this job"
+        in (server.objects[JOBS][NAME]["status"]["reason"])
+    )
 
 
 def test_an_operator_without_a_gang_scheduler_asks_for_no_group(server: FakeApiServer) -> None:

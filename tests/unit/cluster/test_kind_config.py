@@ -1,5 +1,6 @@
 """kind's configuration, the registry's names, and the parsing of other programs' output."""
 
+import dataclasses
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,28 @@ def test_kubeadm_patches_name_their_document_and_hold_strings() -> None:
     cluster = patches["ClusterConfiguration"]
     for component in (cluster["etcd"]["local"], cluster["controllerManager"], cluster["scheduler"]):
         assert all(isinstance(value, str) for value in component["extraArgs"].values())
-    assert "apiServer" not in cluster, "the API server has its default configuration"
+    served = {"feature-gates": "GenericWorkload=true", "runtime-config": "scheduling.k8s.io/v1beta1=true"}
+    assert cluster["apiServer"] == {"extraArgs": served}, "the rest of the API server has its default configuration"
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "image", "has_gangs"),
+    [
+        ("1.37", None, True),
+        ("1.36", None, False),
+        ("1.34", "kindest/node:v1.37.0", True),
+        ("1.37", "kindest/node:v1.36.4@sha256:12", False),
+        ("1.37", "mine:latest", False),
+    ],
+)
+def test_the_groups_of_kubernetes_itself_where_it_has_them(kubernetes: str, image: str | None, has_gangs: bool) -> None:
+    """An older control plane ends at a feature gate that it does not know."""
+    settings = dataclasses.replace(SETTINGS, kubernetes=kubernetes, node_image=image)
+    document = kindcluster.kind_config(settings, image or "dljob/node:1", NodeRuntime())
+    patches = {p["kind"]: p for p in map(yaml.safe_load, document["kubeadmConfigPatches"])}
+    parts = [patches["ClusterConfiguration"].get(name, {}) for name in ("apiServer", "controllerManager", "scheduler")]
+    gates = [part.get("extraArgs", {}).get("feature-gates") for part in parts]
+    assert gates == ["GenericWorkload=true" if has_gangs else None] * 3
 
 
 @pytest.mark.parametrize("restrict", [False, True])

@@ -23,7 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ObservedVersion
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from support import batch_controller
+from support import batch_controller, native_gangs
 from support.builders import NOW
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, Key, Resource, Response, WatchEvent
 
@@ -211,6 +211,7 @@ class World:
             or batch_controller.work(self.server)
             or self._user_acts()
             or self.server.collect_garbage()
+            or self.server.release_groups()
             or self._containers_exit()
         )
         if not acted:
@@ -308,12 +309,17 @@ class World:
             self._advance_lag()
 
     def _context(self, uid: str) -> Context:
-        owned: dict[str, list[Resource]] = {kind: [] for kind in WATCHED.values()}
+        owned: dict[str, list[Resource]] = {self._kind_of(plural): [] for plural in WATCHED}
         for (key, _), resource in self.cache.objects.items():
             if key[1] in WATCHED and predicates.owner_uid(resource) in (uid, *self._batch_jobs(uid)):
-                owned[WATCHED[key[1]]].append(resource)
+                owned[self._kind_of(key[1])].append(resource)
         reader = Reader(self.client, {uid: owned}, self.scenario.info)
         return Context(self.client, reader, self.scenario.settings, clock=lambda: self.now)
+
+    def _kind_of(self, plural: str) -> str:
+        """The registry's name of a kind; of PodGroups, which several API groups have, that of the operator's scheduler."""
+        gang = self.scenario.settings.gang
+        return gang.owned_kind if gang and plural == native_gangs.PLURAL else WATCHED[plural]
 
     def _batch_jobs(self, uid: str) -> list[str]:
         """The UIDs of the batch Jobs that the cache has of the job: as the engine, it finds their pods through them."""
@@ -328,11 +334,12 @@ class World:
             if pod["metadata"].get("deletionTimestamp"):
                 self.server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}", {"gracePeriodSeconds": 0})
                 return True
-            if pod["status"]["phase"] == "Pending" and "nodeName" not in pod["spec"]:
+            is_new = pod["status"]["phase"] == "Pending" and "nodeName" not in pod["spec"]
+            if is_new and native_gangs.may_start(self.server.objects, pod):
                 self._set_pod(pod, spec={**pod["spec"], "nodeName": "node"})
                 return True
         for pod in list(self.pods.values()):
-            if pod["status"]["phase"] == "Pending":
+            if pod["status"]["phase"] == "Pending" and "nodeName" in pod["spec"]:
                 self._set_container(pod, "Running", {"running": {"startedAt": self.time}})
                 return True
         return False

@@ -23,7 +23,7 @@ from support.builders import (
     xgboostjob,
 )
 from support.fake_api_server import Resource
-from unit.perturbation.model import PODS, Action, Scenario, World
+from unit.perturbation.model import PODS, Action, Exit, Replica, Scenario, World
 from unit.perturbation.steps import (
     at_once,
     edited,
@@ -34,6 +34,7 @@ from unit.perturbation.steps import (
     in_two_attempts_of_the_job,
     is_running,
     is_suspended,
+    may_exit,
     number_of_pods,
     suspend,
     twice_in_place,
@@ -41,6 +42,7 @@ from unit.perturbation.steps import (
 )
 
 GANG = OperatorSettings(gang=gang_scheduler("volcano"))
+NATIVE = OperatorSettings(gang=gang_scheduler("kubernetes"))
 DISRUPTION = {"onPodConditions": [{"type": "DisruptionTarget"}]}
 IN_ORDER = {"startupPolicyOrder": "InOrder"}
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
@@ -225,6 +227,37 @@ def other_objects() -> list[Scenario]:
         ),
         Scenario("gang-launcher", MPI, mpijob_v1(2), exits(launcher=0), settings=GANG),
         Scenario(
+            "native-gang-beside-a-finished-replica",
+            PYTORCH,
+            with_policy(pytorchjob(master=1, worker=2), "pytorchReplicaSpecs", "OnFailure"),
+            _first_worker_at_once,
+            [
+                Action(lambda world: bool(world.status.get("completed")), lambda world: world.evict("worker", 1)),
+                Action(_number_of_running(2), lambda world: None),
+            ],
+            settings=NATIVE,
+        ),
+        Scenario(
+            "native-gang-suspended",
+            PYTORCH,
+            pytorchjob(worker=1, elasticPolicy={"minReplicas": 1, "maxReplicas": 3}),
+            first_worker,
+            [
+                Action(is_running, _scale(2)),
+                Action(number_of_pods(2), suspend(True)),
+                Action(is_suspended, suspend(False)),
+                Action(number_of_pods(2), lambda world: None),
+            ],
+            settings=NATIVE,
+        ),
+        Scenario(
+            "native-gang-in-turn",
+            MPI,
+            mpijob(2, launcherCreationPolicy="WaitForWorkersReady", runPolicy={"cleanPodPolicy": "All"}),
+            exits(launcher=0),
+            settings=NATIVE,
+        ),
+        Scenario(
             "adopted",
             PYTORCH,
             pytorchjob(master=1, worker=1, runPolicy={"cleanPodPolicy": "All"}),
@@ -232,6 +265,17 @@ def other_objects() -> list[Scenario]:
             inherit=training_operators_objects,
         ),
     ]
+
+
+def _first_worker_at_once(replica: Replica, world: World) -> Exit | None:
+    """Worker 0 succeeds as soon as the job runs, and the others in the end."""
+    if (replica.type, replica.index) == ("worker", 0):
+        return Exit(0) if is_running(world) else None
+    return Exit(0) if may_exit(world) else None
+
+
+def _number_of_running(count: int) -> Any:
+    return lambda world: [pod["status"]["phase"] for pod in world.pods.values()].count("Running") == count
 
 
 def _scale(count: int) -> Any:
