@@ -385,6 +385,20 @@ def test_a_finished_job_has_no_group(clean: str) -> None:
     assert not made.others[KIND]
 
 
+def test_the_group_of_a_finished_job_terminates_as_long_as_pods_run_on() -> None:
+    """Those that cleanPodPolicy None keeps. It is deleted once, and nothing else is left to do."""
+    made = cluster(mpijob(1, runPolicy={"cleanPodPolicy": "None"}), MPI)
+    made.start()
+    made.exit("launcher", 0, 0)
+    made.settle()
+    assert made.status["state"] == "Succeeded"
+    assert group(made)["metadata"]["deletionTimestamp"]
+    assert not made.planned().deletions
+    made.exit("worker", 0, 0)
+    made.settle()
+    assert not made.others[KIND]
+
+
 def test_a_suspended_job_has_no_group() -> None:
     """It terminates until the last pod has ended, and is not deleted again and again meanwhile."""
     made = cluster(pytorchjob(1, 1))
