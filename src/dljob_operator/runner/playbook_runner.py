@@ -33,7 +33,7 @@ from ansible.template import Templar
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
-from dljob_operator.runner import collect
+from dljob_operator.runner import collect, rpc_server
 from dljob_operator.runner.messages import Failure, RunOutcome, RunRequest, RunResult, Target
 from dljob_operator.runner.process_tree import RUN_DIRECTORY
 from dljob_operator.runner.templating import mark
@@ -86,7 +86,11 @@ class PlaybookRunner:
         self._warm_up = warm_up
 
     def warm(self) -> Iterator[Failure]:
-        """Run the targets that can run without effect, load the others, and yield the errors of each target."""
+        """Run the targets that can run without effect, load the others, and yield the errors of each target.
+
+        The process has no threads afterwards, unless a plugin has started some.
+        """
+        rpc_server.put_off()
         yield from self._run(self._warm_up, {}, quiet=True).failures
         self._warm_worker()
         for target in self._targets.values():
@@ -123,6 +127,7 @@ class PlaybookRunner:
 
     def run(self, request: RunRequest) -> RunResult:
         """Run a target in this process, which must end afterwards."""
+        rpc_server.start_with_next_run()
         target = self._targets[request.target]
         playbook = self._playbooks[target.name]
         if request.facts and target.role is not None:
@@ -132,6 +137,7 @@ class PlaybookRunner:
 
     def serve_batches(self, name: str) -> RunResult:
         """Run a target in this process as a long-lived worker, until its task has no more batches."""
+        rpc_server.start_with_next_run()
         # Ansible polls its task every millisecond by default; the task of a worker runs for minutes.
         C.DEFAULT_INTERNAL_POLL_INTERVAL = _POLL_INTERVAL
         target = self._targets[name]

@@ -82,6 +82,14 @@ _ROLES = {
         ansible.builtin.assert: {that: "item < 2", fail_msg: "{{ item }} is too much", quiet: true}
         loop: [1, 2, 3]
     """,
+    "adds": """
+      - name: Add a host
+        ansible.builtin.add_host: {name: added, groups: [more]}
+      - name: Add a group
+        ansible.builtin.group_by: {key: "{{ word }}"}
+      - name: Report
+        report: {value: "{{ [groups['more'], groups[word]] }}"}
+    """,
     "facts": """
       - name: See what another run has left
         ansible.builtin.fail: {msg: "seen {{ left }}"}
@@ -274,6 +282,12 @@ def test_only_the_failure_that_was_not_rescued_counts(run: Run, target: str, mes
 
 def test_all_failed_items_of_a_loop_are_reported(run: Run) -> None:
     assert run("loops").message == "loops : Each: 2 is too much; 3 is too much"
+
+
+def test_the_fork_server_has_no_threads_and_its_runs_can_add_hosts(runner: RunnerClient, run: Run) -> None:
+    """From ansible-core 2.21 on, tasks ask a server for that, whose threads are in the process of the run."""
+    assert [run("adds", word=word).reports[0]["value"] for word in ("a", "b")] == [[["added"], ["localhost"]]] * 2
+    assert len(list(Path(f"/proc/{runner.pid}/task").iterdir())) == 1
 
 
 def test_a_role_that_cannot_be_parsed_fails_its_own_runs_only(run: Run) -> None:
