@@ -32,29 +32,39 @@ class Collector:
         self.reports: list[Mapping[str, Any]] = []
         self.tasks: list[Mapping[str, Any]] = []
         self._rescued = 0
+        self._items: dict[str, list[str]] = {}
+        """The messages of the failed items of the loop that runs, by host."""
+
+    def item_failed(self, host: str, result: Mapping[str, Any]) -> None:
+        """Record a failed item of a loop, whose own result does not say which have failed from ansible-core 2.21 on."""
+        self._items.setdefault(host, []).append(failure_message(result))
+
+    def message(self, host: str, result: Mapping[str, Any]) -> str:
+        """Return the message of a failed result, or of the items that have failed on `host`. Call it once a result."""
+        items = dict.fromkeys(self._items.pop(host, ()))
+        return "; ".join(items)[:_LONGEST_MESSAGE] or failure_message(result)
 
     def finished(self, task: str, action: str, result: Mapping[str, Any]) -> None:
         """Record a successful task."""
         self._report(action, result)
         self._record("runner_on_ok", task, action, result)
 
-    def failed(self, task: str, action: str, result: Mapping[str, Any], *, ignored: bool) -> bool:
-        """Record a failed task; return whether the failure was neither rescued nor ignored."""
+    def failed(self, task: str, action: str, result: Mapping[str, Any], message: str, *, ignored: bool) -> bool:
+        """Record a failed task with its `message`; return whether the failure was neither rescued nor ignored."""
         self._report(action, result)
         rescued_before, self._rescued = self._rescued, sum(self.stats.rescued.values()) if self.stats else 0
         rescued = self._rescued > rescued_before
         event = "runner_on_unreachable" if result.get("unreachable") else "runner_on_failed"
-        self._record(event, task, action, result, ignored=ignored, rescued=rescued)
+        failed = {} if result.get("unreachable") else {"failed": True}
+        self._record(event, task, action, {**result, **failed, "msg": message}, ignored=ignored, rescued=rescued)
         if ignored or rescued:
             return False
-        self.failures.append(Failure(task, failure_message(result)))
+        self.failures.append(Failure(task, message))
         return True
 
     def _record(self, event: str, task: str, action: str, result: Mapping[str, Any], **flags: bool) -> None:
         """Record a task for ansible-operator. Only some keys of its result are kept, because results may be large."""
         res = {key: result[key] for key in _RESULT_KEYS if key in result}
-        if event != "runner_on_ok":
-            res["msg"] = failure_message(result)
         name = task.partition(" : ")[2] or task  # without the role, as in ansible-runner's events
         self.tasks.append({"event": event, "task": name, "action": action, "res": res, **flags})
 
@@ -70,12 +80,7 @@ class Collector:
 
 
 def failure_message(result: Mapping[str, Any]) -> str:
-    """Return the message of a failed result, the messages of its failed items, or its output."""
-    items = result.get("results")
-    if isinstance(items, list):
-        failed = [item for item in items if isinstance(item, Mapping) and item.get("failed")]
-        if failed:
-            return "; ".join(dict.fromkeys(failure_message(item) for item in failed))[:_LONGEST_MESSAGE]
+    """Return the message of a failed result or, if it has none, the end of its output."""
     message = str(result.get("msg") or result.get("censored") or "")
     printed = str(result.get("module_stderr") or result.get("stderr") or result.get("module_stdout") or "").strip()
     if printed and printed not in message:

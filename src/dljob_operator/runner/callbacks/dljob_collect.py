@@ -31,18 +31,23 @@ class CallbackModule(CallbackBase):
         collect.collector.finished(name, action, result._result)
         self._display_line(f"{'changed' if result._result.get('changed') else 'ok'}: {name}")
 
+    def v2_runner_item_on_failed(self, result: Any) -> None:
+        collect.collector.item_failed(result._host.get_name(), result._result)
+
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        name, action = result._task.get_name(), result._task.action
-        counts = collect.collector.failed(name, action, result._result, ignored=bool(ignore_errors))
-        message = collect.failure_message(result._result)
-        self._display_line(f"{'failed' if counts else 'failed, handled'}: {name}: {message}")
+        self._failed(result, ignored=bool(ignore_errors))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        ignored = bool(result._task.ignore_unreachable)
-        collect.collector.failed(result._task.get_name(), result._task.action, result._result, ignored=ignored)
+        self._failed(result, ignored=bool(result._task.ignore_unreachable))
+
+    def _failed(self, result: Any, *, ignored: bool) -> None:
+        name, action = result._task.get_name(), result._task.action
+        message = collect.collector.message(result._host.get_name(), result._result)
+        counts = collect.collector.failed(name, action, result._result, message, ignored=ignored)
+        self._display_line(f"{'failed' if counts else 'failed, handled'}: {name}: {message}")
 
     def v2_runner_on_skipped(self, result: Any) -> None:
         self._display_line(f"skipped: {result._task.get_name()}")
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
-        collect.collector.failed("", "", {"msg": "no host matched; a playbook must run on localhost"}, ignored=False)
+        collect.collector.failed("", "", {}, "no host matched; a playbook must run on localhost", ignored=False)
