@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images matrix \
+.PHONY: help demo test test-full test-quick test-unit test-oldest test-previous sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images matrix \
   image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version outdated mutation
 
 help: ## show this list
@@ -40,6 +40,9 @@ test-oldest: venv ## the unit tests with ansible-core 2.18 and kubernetes 33.1, 
 SAMPLE ?= 300
 mutation: venv ## do the unit tests notice small defects? SAMPLE=300 of each layer, SAMPLE= for all; MUTATION="--module parse"
 	@nice -n 19 $(TOOL) devtools.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(MUTATION)
+
+test-previous: venv ## the unit tests with ansible-core 2.20; needs Python 3.12 or newer
+	@$(TOOL) devtools.collection previous
 
 sanity: venv ## ansible-test sanity
 	@$(TOOL) devtools.collection sanity

@@ -8,6 +8,6 @@ for python in "$@"; do
     exit
   fi
 done
-echo "no Python 3.11 to 3.13 with ensurepip, which ansible-core 2.19 and virtual environments need (tried: $*):" \
+echo "no Python 3.11 to 3.13 with ensurepip, which ansible-core and virtual environments need (tried: $*):" \
   "install one, or Debian's python3-venv, and run make PYTHON=python3.11" >&2
 exit 1

@@ -5,14 +5,16 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 from devtools.images import definition, wheels
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def pins(path: Path) -> dict[str, str]:
-    return dict(pin.lower().split("==") for pin in wheels.pins(path.read_text(encoding="utf-8")))
+def pins(path: Path, python: str) -> dict[str, str]:
+    return dict(pin.lower().split("==") for pin in wheels.pins(path.read_text(encoding="utf-8"), python))
 
 
 def test_the_execution_environment_names_both_files_and_they_exist() -> None:
@@ -29,29 +31,40 @@ def test_the_image_has_the_collection_that_requirements_yml_names() -> None:
     assert file.requirement == known.split()[-1]
 
 
-def test_every_python_requirement_is_in_the_image() -> None:
-    wanted = pins(ROOT / "requirements.txt")
-    base = pins(definition.load("ansible-operator-base").folder / "requirements.txt")
-    added = pins(definition.load("operator").folder / "requirements.txt")
+@pytest.fixture(params=[definition.load("operator").base, definition.load("ansible-operator-base").base])
+def python(request: pytest.FixtureRequest) -> str:
+    """The version in the image's base, and in the stand-in for it."""
+    version: str = request.param.python
+    return version
+
+
+def test_every_python_requirement_is_in_the_image(python: str) -> None:
+    wanted = pins(ROOT / "requirements.txt", python)
+    base = pins(definition.load("ansible-operator-base").folder / "requirements.txt", python)
+    added = pins(definition.load("operator").folder / "requirements.txt", python)
     assert set(wanted) <= set(base) | set(added)
     # what the image adds is what the requirements say; of what the base brings, the ranges below decide
     assert {name: added[name] for name in added if name in wanted} == {n: wanted[n] for n in added if n in wanted}
 
 
-def test_the_images_versions_are_within_what_the_package_supports() -> None:
-    from packaging.requirements import Requirement
+def test_the_image_has_the_newest_ansible_core_for_its_python(python: str) -> None:
+    """Not that of its base; `requirements.txt` pins the newest line for each Python."""
+    added = pins(definition.load("operator").folder / "requirements.txt", python)
+    assert added["ansible-core"] == pins(ROOT / "requirements.txt", python)["ansible-core"]
 
-    base = pins(definition.load("ansible-operator-base").folder / "requirements.txt")
-    image = base | pins(definition.load("operator").folder / "requirements.txt")
+
+def test_the_images_versions_are_within_what_the_package_supports(python: str) -> None:
+    base = pins(definition.load("ansible-operator-base").folder / "requirements.txt", python)
+    image = base | pins(definition.load("operator").folder / "requirements.txt", python)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for requirement in map(Requirement, project["dependencies"]):
-        for pinned in (image, pins(ROOT / "requirements.txt")):
+        for pinned in (image, pins(ROOT / "requirements.txt", python)):
             assert requirement.specifier.contains(pinned[requirement.name.lower()]), requirement
 
 
 def test_the_stand_in_has_what_the_real_base_has() -> None:
     """ansible-operator v1.42.3's own lock file; the pins that runs depend on."""
-    base = pins(definition.load("ansible-operator-base").folder / "requirements.txt")
+    base = pins(definition.load("ansible-operator-base").folder / "requirements.txt", "3.11")
     known = {
         "ansible-core": "2.18.18",
         "ansible-runner": "2.4.3",

@@ -1,4 +1,4 @@
-"""The command line: ``python -m devtools.collection {dependencies,build,wheel,sanity,oldest}``."""
+"""The command line: ``python -m devtools.collection {dependencies,build,wheel,sanity,oldest,previous}``."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def main() -> int:
     check = commands.add_parser("sanity", help="ansible-test sanity")
     check.add_argument("--test", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
     commands.add_parser("oldest", help="run the unit tests with the oldest supported ansible-core and kubernetes")
+    commands.add_parser("previous", help="run them with ansible-core 2.20, on Python 3.12 or newer")
     arguments = parser.parse_args()
     try:
         match arguments.command:
@@ -39,6 +40,8 @@ def main() -> int:
                 return sanity.run(cache_dir_from(os.environ), arguments.test)
             case "oldest":
                 return oldest.unit_tests(oldest.environment(cache_dir_from(os.environ)))
+            case "previous":
+                return oldest.unit_tests(oldest.environment(cache_dir_from(os.environ), oldest.PREVIOUS))
     except (dependencies.DependencyError, PipError, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""The unit tests in a separate environment with the oldest supported versions, those of ansible-operator's image."""
+"""The unit tests in another environment: with the versions of ansible-operator's image, or with ansible-core 2.20."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from devtools.collection.cached_environment import SITE, cached_environment, pip
 from devtools.collection.environment import COLLECTIONS, ROOT, environ
 
 REQUIREMENTS = ROOT / "requirements-oldest.txt"
+PREVIOUS = ROOT / "requirements-previous.txt"
 TESTS = ("tests/unit/api", "tests/unit/shared", "tests/unit/runner", "tests/unit/collection")
 """Tests of the code that runs in the operator's image and uses a library. The tools under hack/ and benchmarks/ run
 only with the development environment's versions, and import-linter ensures that module_utils/logic imports none."""
 WORKERS = 2
 
 
-def environment(cache: Path) -> Path:
-    """The ``bin`` folder of that environment, created if it is missing and cached by content."""
+def environment(cache: Path, requirements: Path = REQUIREMENTS) -> Path:
+    """The ``bin`` folder of an environment with ``requirements``, created if it is missing and cached by content."""
 
     def fill(folder: Path) -> None:
-        pip(folder / "bin" / "python", "install", "-r", str(REQUIREMENTS))
+        pip(folder / "bin" / "python", "install", "-r", str(requirements))
         for _ in dependencies.install(cache, folder / SITE):
             pass
 
-    trees = [REQUIREMENTS, ROOT / "requirements.yml"]
+    trees = [requirements, ROOT / "requirements.yml"]
     return cached_environment(cache, fill, dependencies.PACKAGE, trees=trees) / "bin"
 
 

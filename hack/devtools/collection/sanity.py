@@ -35,8 +35,8 @@ LOCAL = (
 )
 """All sanity tests for collections except compile, import, pep8, pylint and yamllint, which ruff, mypy, yamllint and
 the unit tests replace."""
-PIP_VERSIONS = ("24_2", "24_1")
-"""Of ansible-test 2.19 and 2.18."""
+PIP_VERSIONS = ("25_2", "24_2", "24_1")
+"""Of ansible-test 2.20 and 2.21, of 2.19, and of 2.18."""
 
 
 def work_tree(into: Path) -> Path:

@@ -112,6 +112,12 @@ def _base(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
     return stand_in.names[0]
 
 
+def _python(base: Base, name: str) -> str:
+    """The version of Python in the image ``name``, which is that base or its stand-in."""
+    stand_in = definition.load(base.stand_in) if base.stand_in else None
+    return stand_in.base.python if stand_in and name == stand_in.names[0] else base.python
+
+
 def labelled(engine: Engine, name: str) -> str | None:
     """The content key of an image in the engine; None if the image is missing or has no key."""
     found = engine.run("image", "inspect", "--format", "{{json .Config.Labels}}", name, check=False)
@@ -132,7 +138,7 @@ def build(image: Definition, key: str, cache: Path, engine: Engine, report: Repo
     folder = Path(tempfile.mkdtemp(prefix=f"image-{image.name}-", dir=work))
     try:
         with report.step(f"context {image.name}", f"{image.name}, wheels and sources"):
-            context.assemble(image, folder, cache)
+            context.assemble(image, folder, cache, python=_python(image.base, base))
         with report.step(f"build {image.name}", f"{image.name}, docker build"):
             done = engine.run(
                 "build", "--network", "none", "--build-arg", f"BASE_IMAGE={base}", "--label", f"{context.LABEL}={key}",

@@ -53,11 +53,20 @@ def needed(definition: Definition, machine: str) -> list[WheelFile]:
 
 
 def assemble(
-    definition: Definition, target: Path, cache: Path, machine: str | None = None, root: Path = REPO_ROOT
+    definition: Definition,
+    target: Path,
+    cache: Path,
+    machine: str | None = None,
+    root: Path = REPO_ROOT,
+    *,
+    python: str = "",
 ) -> None:
-    """Fill the empty folder ``target``; downloads what the cache does not have."""
+    """Fill the empty folder ``target``; downloads what the cache does not have.
+
+    The wheels are for ``python``, or for the version of the definition's base. That of a stand-in may be another.
+    """
     machine = machine or os.uname().machine
-    python = definition.base.python
+    python = python or definition.base.python
     shutil.copyfile(definition.dockerfile, target / "Dockerfile")
     for source in definition.sources:
         _copy(root / source.origin, target / source.to)
@@ -94,7 +103,7 @@ def _copy(origin: Path, place: Path) -> None:
 
 
 def _wheels(requirements: Path, place: Path, cache: Path, python: str, machine: str) -> None:
-    pinned = wheels.pins(requirements.read_text())
+    pinned = wheels.pins(requirements.read_text(), python)
     place.mkdir()
     for group in (pinned, (wheels.PIP,)):
         for wheel in wheels.download(cache, group, python, machine).iterdir():

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from packaging.markers import Marker
+
 from devtools.cluster import shell
 from devtools.cluster.cache_entry import cache_entry
 from devtools.cluster.content_key import content_key
@@ -24,18 +26,22 @@ GLIBC_TAGS = ("2_31", "2_28", "2_27", "2_24", "2_17")
 """glibc versions of wheel tags, none newer than the oldest base's (Debian 11: 2.31)."""
 
 
-def pins(requirements: str) -> tuple[str, ...]:
-    """The requirements without comments and empty lines; ImagesError for one that is not pinned with ``==``."""
+def pins(requirements: str, python: str) -> tuple[str, ...]:
+    """The requirements for this version of Python (``3.11``), without comments, markers and empty lines.
+
+    pip would read the markers for the Python that it runs on. ImagesError for one that is not pinned with ``==``.
+    """
     found = []
     for line in requirements.splitlines():
-        requirement = line.partition("#")[0].strip()
+        requirement, _, marker = (part.strip() for part in line.partition("#")[0].partition(";"))
         if not requirement:
             continue
         if "==" not in requirement:
             raise ImagesError(
                 f"{requirement}: not a pinned requirement", "write NAME==VERSION, so that the image is reproducible"
             )
-        found.append(requirement)
+        if not marker or Marker(marker).evaluate({"python_version": python}):
+            found.append(requirement)
     return tuple(found)
 
 

@@ -40,6 +40,7 @@ RUN_BY = {
     r"make mutation( .*)?": "tests/unit/mutation/test_command.py::test_a_mutant_that_a_test_notices_is_killed",
     r"make sanity": "tests/integration/collection/test_checks.py::test_sanity",
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",
+    r"make test-previous": ".github/workflows/test.yml",
     r"make version": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make docs": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make bundle( IMG=\S+)?": "tests/unit/olm/test_bundle.py::test_files_are_what_their_sources_say",

@@ -11,29 +11,29 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.compat.version import LooseVersion
 from devtools.collection import dependencies
+from devtools.images import wheels
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def pins(name: str) -> dict[str, str]:
-    """Package to version of a requirements file; fails on a line that pins nothing or gives no reason."""
-    found = {}
-    for line in (ROOT / name).read_text().splitlines():
-        if not line or line.startswith(("#", "-r ")):
-            continue
-        match = re.match(r"([A-Za-z0-9_.-]+)==(\S+)(\s+# .+)?$", line)
-        assert match, f"{name}: {line!r} is not 'package==version  # reason'"
-        found[match[1].lower()] = match[2]
-    return found
+PYTHONS = ("3.11", "3.12", "3.13")
+
+
+def pins(name: str, python: str = PYTHONS[0]) -> dict[str, str]:
+    """Package to version of a requirements file; fails on a line that pins nothing."""
+    text = "".join(line for line in (ROOT / name).read_text().splitlines(keepends=True) if not line.startswith("-r "))
+    return dict(pin.lower().split("==") for pin in wheels.pins(text, python))
 
 
 def document(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text())
 
 
-RUN_TIME, OLDEST, DEV = pins("requirements.txt"), pins("requirements-oldest.txt"), pins("requirements-dev.txt")
+RUN_TIME, DEV = pins("requirements.txt"), pins("requirements-dev.txt")
+OTHERS = {name: pins(f"requirements-{name}.txt") for name in ("oldest", "previous")}
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
@@ -64,22 +64,40 @@ def test_the_collection_needs_no_other() -> None:
     assert [str(p) for p in files if used.search(p.read_text())] == []
 
 
-def test_the_runner_takes_both_ends_of_the_range() -> None:
+def test_the_package_takes_what_is_pinned_for_each_python() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = {re.split(r"[<>=!]", d)[0].lower(): d for d in project["dependencies"]}
-    assert wanted["ansible-core"] == "ansible-core>=2.18,<2.20"
-    assert wanted["kubernetes"] == "kubernetes>=33.1,!=36.0.0"
-    for ends in (RUN_TIME, OLDEST):
-        assert LooseVersion("2.18") <= LooseVersion(ends["ansible-core"]) < LooseVersion("2.20")
-        assert LooseVersion(ends["kubernetes"]) >= LooseVersion("33.1")
-    assert OLDEST["ansible-core"].startswith("2.18.")
-    assert document("meta/runtime.yml")["requires_ansible"] == ">=2.18.0"
+    wanted = {requirement.name: requirement for requirement in map(Requirement, project["dependencies"])}
+    assert wanted["ansible-core"].specifier == SpecifierSet(">=2.19,<2.22")
+    assert wanted["kubernetes"].specifier == SpecifierSet(">=33.1,!=36.0.0")
+    pinned = [pins("requirements.txt", python) for python in PYTHONS]
+    for versions in (*pinned, OTHERS["previous"]):
+        assert [n for n in ("ansible-core", "kubernetes") if versions[n] not in wanted[n].specifier] == []
+    lines = [versions["ansible-core"].rpartition(".")[0] for versions in pinned]
+    assert lines == ["2.19", "2.21", "2.21"], "the newest line for each Python"
+    assert OTHERS["previous"]["ansible-core"].startswith("2.20."), "the line between them"
 
 
-def test_what_is_not_an_end_of_a_range_is_pinned_alike() -> None:
-    ends = {"ansible-core", "kubernetes"}
-    newest = RUN_TIME | DEV
-    assert {n: v for n, v in OLDEST.items() if n not in ends} == {n: newest[n] for n in OLDEST if n not in ends}
+def test_the_collection_takes_the_ansible_of_the_base_image_too() -> None:
+    """The package does not: it is installed with pip, in an environment that has a newer one."""
+    supported = SpecifierSet(document("meta/runtime.yml")["requires_ansible"])
+    assert supported == SpecifierSet(">=2.18.0,<2.22.0")
+    assert OTHERS["oldest"]["ansible-core"].startswith("2.18.")
+    assert OTHERS["oldest"]["ansible-core"] in supported
+    assert OTHERS["oldest"]["kubernetes"] == "33.1.0"
+
+
+def test_ansible_test_has_exceptions_for_each_line_that_is_supported() -> None:
+    supported = SpecifierSet(document("meta/runtime.yml")["requires_ansible"])
+    files = {path.stem.removeprefix("ignore-"): path.read_text() for path in ROOT.glob("tests/sanity/ignore-*.txt")}
+    assert sorted(files) == [line for line in (f"2.{minor}" for minor in range(15, 40)) if f"{line}.0" in supported]
+    assert len(set(files.values())) == 1
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_not_an_end_of_a_range_is_pinned_alike(name: str) -> None:
+    ends = {"ansible-core", "kubernetes"} if name == "oldest" else {"ansible-core"}
+    newest, others = RUN_TIME | DEV, OTHERS[name]
+    assert {n: v for n, v in others.items() if n not in ends} == {n: newest[n] for n in others if n not in ends}
 
 
 def imported(folder: str) -> set[str]:
@@ -97,7 +115,7 @@ def imported(folder: str) -> set[str]:
 
 def test_the_package_requires_what_it_imports_and_nothing_else() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = {re.split(r"[<>=!]", d)[0].lower() for d in project["dependencies"]}
+    names = {Requirement(d).name.lower() for d in project["dependencies"]}
     modules = {"ansible-core": "ansible", "prometheus-client": "prometheus_client", "pyyaml": "yaml"}
     assert {modules.get(name, name) for name in names} == imported("src") | imported("plugins")
 

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
+from devtools.images import wheels
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github/workflows").glob("*.yml")}
 JOBS = [
     (f"{name}: {job}", content) for name, workflow in WORKFLOWS.items() for job, content in workflow["jobs"].items()
 ]
+UNITS = WORKFLOWS["test"]["jobs"]["unit"]["strategy"]["matrix"]["include"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -36,25 +39,41 @@ def test_units_run_with_every_python_that_is_supported() -> None:
     )
     assert accepted
     first, last = int(accepted[2]), int(accepted[4])
-    matrix = WORKFLOWS["test"]["jobs"]["unit"]["strategy"]["matrix"]
-    assert matrix["python"] == [f"3.{minor}" for minor in range(first, last + 1)]
+    assert sorted({entry["python"] for entry in UNITS}) == [f"3.{minor}" for minor in range(first, last + 1)]
 
 
 def test_units_run_with_the_ansible_core_that_each_target_pins() -> None:
-    pins = {"test-unit": "requirements.txt", "test-oldest": "requirements-oldest.txt"}
-    matrix = WORKFLOWS["test"]["jobs"]["unit"]["strategy"]["matrix"]
-    assert sorted(entry["ansible-core"] for entry in matrix["include"]) == matrix["ansible-core"]
-    for entry in matrix["include"]:
-        text = (ROOT / pins[entry["target"]]).read_text(encoding="utf-8")
-        assert re.search(rf"^ansible-core=={re.escape(entry['ansible-core'])}\.", text, re.MULTILINE), entry
+    files = {name: f"requirements-{name.removeprefix('test-')}.txt" for name in ("test-oldest", "test-previous")}
+    files["test-unit"] = "requirements.txt"
+    for entry in UNITS:
+        text = (ROOT / files[entry["target"]]).read_text(encoding="utf-8")
+        (pin,) = (pin for pin in wheels.pins(text, entry["python"]) if pin.startswith("ansible-core=="))
+        assert pin.startswith(f"ansible-core=={entry['ansible-core']}."), entry
+
+
+def test_units_run_with_every_line_of_ansible_core_that_is_supported() -> None:
+    runtime = yaml.safe_load((ROOT / "meta/runtime.yml").read_text(encoding="utf-8"))
+    supported = SpecifierSet(runtime["requires_ansible"])
+    lines = [f"2.{minor}" for minor in range(15, 40) if f"2.{minor}.0" in supported]
+    assert sorted({entry["ansible-core"] for entry in UNITS}) == lines
 
 
 def test_targets_of_make_and_packages_of_python_exist() -> None:
     script = "\n".join(scripts())
     targets = {word for line in re.findall(r"^\s*make (.+)$", script, re.MULTILINE) for word in shlex.split(line)}
     targets = {word for word in targets if "=" not in word and not word.startswith("$")}
-    targets |= {entry["target"] for entry in WORKFLOWS["test"]["jobs"]["unit"]["strategy"]["matrix"]["include"]}
-    assert {"venv", "lint", "test", "test-unit", "test-oldest", "bench", "collection", "bundle"} <= targets
+    targets |= {entry["target"] for entry in UNITS}
+    assert {
+        "venv",
+        "lint",
+        "test",
+        "test-unit",
+        "test-oldest",
+        "test-previous",
+        "bench",
+        "collection",
+        "bundle",
+    } <= targets
     assert [t for t in sorted(targets) if not re.search(rf"^{re.escape(t)}:.* ## ", MAKEFILE, re.MULTILINE)] == []
     packages = set(re.findall(r"python -m devtools\.(\w+)", script))
     assert {"images", "release"} <= packages

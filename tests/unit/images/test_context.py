@@ -54,8 +54,8 @@ class Repository:
         for requirement in ("data==1", "tool==2", wheels.PIP):
             self.have(requirement)
 
-    def have(self, requirement: str) -> None:
-        folder = wheels.folder(self.cache, [requirement], "3.11", "m")
+    def have(self, requirement: str, python: str = "3.11") -> None:
+        folder = wheels.folder(self.cache, [requirement], python, "m")
         folder.mkdir(parents=True)
         name = requirement.replace("==", "-")
         with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as archive:
@@ -116,6 +116,21 @@ def test_the_key_changes_with_the_machine_but_not_with_compiled_files(repository
     (repository.root / "programs/__pycache__/one.pyc").write_text("y")
     assert repository.key() == before
     assert repository.key("other") != before
+
+
+def test_the_wheels_are_for_the_python_of_the_base_that_was_chosen(repository: Repository) -> None:
+    """That of a stand-in may be another than that of the base for which it stands."""
+    file = repository.images / "one/requirements.txt"
+    file.write_text('tool==2; python_version < "3.12"  # older\ntool==3; python_version >= "3.12"  # newer\n')
+    one = definition.load("one", repository.images)
+    for requirement in ("data==1", "tool==3", wheels.PIP):
+        repository.have(requirement, "3.12")
+    for python, version in (("", 2), ("3.12", 3)):
+        target = repository.root / f"context-{python}"
+        target.mkdir()
+        context.assemble(one, target, repository.cache, "m", repository.root, python=python)
+        assert (target / "wheels/requirements.txt").read_text() == f"tool=={version}\n"
+        assert (target / f"wheels/tool-{version}-py3-none-any.whl").is_file()
 
 
 def test_a_source_that_is_gone_is_named(repository: Repository) -> None:

@@ -15,12 +15,18 @@ from devtools.images.errors import ImagesError
 
 
 def test_pins_are_read_without_their_reasons() -> None:
-    assert wheels.pins("# all\nmxnet==1.9.1   # the framework\n\n numpy==1.23.5\n") == ("mxnet==1.9.1", "numpy==1.23.5")
+    text = "# all\nmxnet==1.9.1   # the framework; the last\n\n numpy==1.23.5\n"
+    assert wheels.pins(text, "3.11") == ("mxnet==1.9.1", "numpy==1.23.5")
+
+
+def test_markers_are_read_for_the_images_python() -> None:
+    text = """a==2; python_version >= "3.12"  # the newest\na==1; python_version < "3.12"   # the newest for 3.9\n"""
+    assert [wheels.pins(text, python) for python in ("3.9", "3.11", "3.12")] == [("a==1",), ("a==1",), ("a==2",)]
 
 
 def test_a_requirement_without_a_pin_is_refused() -> None:
     with pytest.raises(ImagesError, match="numpy>=1: not a pinned requirement"):
-        wheels.pins("numpy>=1")
+        wheels.pins("numpy>=1", "3.11")
 
 
 def test_every_pin_of_this_repository_has_its_reason() -> None:
