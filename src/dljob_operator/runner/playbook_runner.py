@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,7 +92,11 @@ class PlaybookRunner:
         The process has no threads afterwards, unless a plugin has started some.
         """
         rpc_server.put_off()
+        # a run leaves handlers of signals, for its task processes
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         yield from self._run(self._warm_up, {}, quiet=True).failures
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         self._warm_worker()
         for target in self._targets.values():
             with self._search_paths(target):
@@ -165,6 +170,8 @@ class PlaybookRunner:
         except Exception as error:
             collected.failures.append(Failure("", _describe(error)))
             code = 0
+        finally:
+            executor._tqm._connection_lockfile.close()  # frames of plugins that it has imported may keep it
         if code and not collected.failures:
             collected.failures.append(Failure("", f"Ansible ended with code {code} and named no failed task"))
         return RunResult(
