@@ -67,6 +67,7 @@ RUN_BY = {
     r"PYTHONPATH=hack python -m devtools.cluster pin": "tests/unit/cluster/test_upstream_module.py::test_the_command_pins_every_version",
     r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
     r"docker push": MENTION,
+    r"python -m mpi4py train\.py": MENTION,
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
     r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
     r"make fuzz( FUZZ=.*)?": "tests/e2e/test_fuzz.py::test_the_operator_survives_generated_jobs",

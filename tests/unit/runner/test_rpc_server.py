@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from ansible.release import __version__
 
 from dljob_operator.runner import rpc_server
 
@@ -45,3 +51,18 @@ def test_before_ansible_core_2_21_there_is_none(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(rpc_server, "LocalManager", None)
     rpc_server.put_off()
     rpc_server.start_with_next_run()
+
+
+@pytest.mark.parametrize(("length", "starts"), [(75, True), (76, __version__ < "2.21")])
+def test_a_playbook_with_a_long_temporary_folder(length: int, starts: bool) -> None:
+    """docs/troubleshooting.md gives the length: the server's socket is below that folder."""
+    program = Path(sys.executable).with_name("ansible")
+    with tempfile.TemporaryDirectory(prefix="d", dir="/tmp") as outer:
+        folder = Path(outer, "x" * (length - len(outer) - 1))
+        folder.mkdir()
+        done = subprocess.run(
+            [program, "localhost", "--inventory", "localhost,", "--connection", "local", "--module-name", "debug"],
+            env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode == 0) == starts, done.stdout + done.stderr
+    assert starts or "Local RPC server did not start" in done.stderr
