@@ -36,6 +36,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     GANG_SCHEDULER_VARIABLE,
     KUBECTL_DELIVERY_IMAGE,
     KUBECTL_DELIVERY_VARIABLE,
+    KUEUE_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
     NON_ROOT_USER,
@@ -216,7 +217,8 @@ def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
     if domain == CLUSTER_DOMAIN:
         domain = _variable(CLUSTER_DOMAIN_VARIABLE, operator_defaults.cluster_domain) or domain
     gang = _variable(GANG_SCHEDULER_VARIABLE, gang_scheduler)
-    return OperatorSettings(arguments["config_map"], cloud, domain, namespaces, gang)
+    kueue = _variable(KUEUE_VARIABLE, operator_defaults.kueue)
+    return OperatorSettings(arguments["config_map"], cloud, domain, namespaces, gang, kueue)
 
 
 def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -23,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     GANG_SCHEDULER_VARIABLE,
     KUBECTL_DELIVERY_IMAGE,
     KUBECTL_DELIVERY_VARIABLE,
+    KUEUE_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
     NON_ROOT_USER,
@@ -179,6 +180,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: 
                 run_timeout=options.run_timeout,
                 config_namespaces=accelerators_in,
                 gang=gang_scheduler(options.gang_scheduler_name),
+                kueue=operator_defaults.kueue(options.kueue),
             ),
             metrics=metrics,
         )
@@ -344,6 +346,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
         run_timeout=options.run_timeout,
         config_namespaces=accelerators_in,
         gang=gang_scheduler(options.gang_scheduler_name),
+        kueue=operator_defaults.kueue(options.kueue),
     )
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
@@ -398,6 +401,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
         TERMINATION_MESSAGE_POLICY_VARIABLE: options.termination_message_policy,
         SERVICES_VARIABLE: options.services,
         GANG_SCHEDULER_VARIABLE: options.gang_scheduler_name,
+        KUEUE_VARIABLE: options.kueue,
         KUBECTL_DELIVERY_VARIABLE: options.mpi_kubectl_delivery_image,
         NON_ROOT_USER_VARIABLE: options.non_root_user_id,
     }
@@ -509,6 +513,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         "gate GenericWorkload and the API scheduling.k8s.io/v1beta1, both off by default), the name of a scheduler "
         "with the coscheduling plugin, or scheduler-plugins for whatever scheduler the pods name; needs its PodGroups "
         f"(default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
+    add("--kueue", type=_checked(operator_defaults.kueue), metavar="WAY", default=os.environ.get(KUEUE_VARIABLE, ""),
+        help="queue jobs of all kinds with the label kueue.x-k8s.io/queue-name: workloads, by Workloads that the "
+        "operator creates for Kueue 0.16 or newer. Kueue's own integration of the kinds must be off "
+        f"(default: {KUEUE_VARIABLE}, else Kueue's own integration)")  # fmt: skip
     add("--mpi-kubectl-delivery-image", type=_checked(operator_defaults.image), metavar="IMAGE",
         default=os.environ.get(KUBECTL_DELIVERY_VARIABLE) or KUBECTL_DELIVERY_IMAGE,
         help="init container that brings kubectl to the launcher of an MPIJob v1 "

@@ -74,12 +74,15 @@ def of_tree(root: Path) -> Wanted:
 
 
 def _permissions(wanted: Wanted, root: Path, found: Sequence[Framework]) -> None:
-    """The optional components, and the chart's links to them: of each framework with rules of its own, and of gangs."""
+    """The optional components, and the chart's links to them: of each framework with rules of its own, of gangs and of
+    queues."""
     components: dict[str, dict[str, str]] = {}
     for framework in found:
         if framework.name != any_framework.ROLE:  # DLJobs own what the jobs of their frameworks own
             components |= rbac.component_files(framework)
-    for name, files in {**components, rbac.GANG_COMPONENT: rbac.gang_component_files()}.items():
+    components[rbac.GANG_COMPONENT] = rbac.gang_component_files()
+    components[rbac.KUEUE_COMPONENT] = rbac.kueue_component_files()
+    for name, files in components.items():
         folder = root / _COMPONENTS / name
         wanted.texts |= {folder / file: text for file, text in files.items()}
         link = root / _CHART / name / "rules.yaml"

@@ -13,6 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
     OWNED_KINDS,
     PERMISSIONS,
     REPLACE,
+    WORKLOAD,
     OwnedKind,
 )
 
@@ -58,6 +59,7 @@ patches:
 COMPONENT_KEY = "component"
 """Key of a declared rule: the end of the name of the component that has it."""
 GANG_COMPONENT = "gang-permissions"
+KUEUE_COMPONENT = "kueue-permissions"
 Rule = Mapping[str, Any]
 _Dumper = dumper(lambda text: None, short=90)
 
@@ -166,6 +168,22 @@ def gang_component_files() -> dict[str, str]:
     kinds = [kind for kind in OWNED_KINDS.values() if kind.kind == POD_GROUP]
     rule = {**_rule(kinds[0], declared=True), "apiGroups": [kind.group for kind in kinds]}
     return _component_files("the registry of owned kinds", "--gang-scheduler-name", GANG_COMPONENT, [rule])
+
+
+def kueue_component_files() -> dict[str, str]:
+    """The files of the component for an operator that queues jobs with Kueue's Workloads."""
+    kind = OWNED_KINDS[WORKLOAD]
+    rules: list[Rule] = [
+        {
+            "apiGroups": [kind.group],
+            "resources": [kind.plural],
+            "verbs": ["create", "delete", "list", "patch", "watch"],
+        },
+        {"apiGroups": [kind.group], "resources": [f"{kind.plural}/status"], "verbs": ["patch"]},
+        {"apiGroups": [kind.group], "resources": ["resourceflavors", "workloadpriorityclasses"], "verbs": ["get"]},
+        {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["get"]},
+    ]
+    return _component_files("the registry of owned kinds", "--kueue", KUEUE_COMPONENT, rules)
 
 
 def _component_files(source: str, title: str, folder: str, rules: Iterable[Rule]) -> dict[str, str]:

@@ -37,13 +37,15 @@ _MAX_FILE_SIZE = 512 * 1024
 @dataclass(frozen=True)
 class OperatorSettings:
     """What the administrator sets: the ConfigMap's name and namespaces (most important first), one of CLOUDS or "", the
-    cluster's DNS domain, and the scheduler that starts the pods of a job together."""
+    cluster's DNS domain, the scheduler that starts the pods of a job together, and whether the operator creates Kueue's
+    Workloads."""
 
     config_map: str = CONFIG_MAP
     cloud: str = ""
     cluster_domain: str = CLUSTER_DOMAIN
     config_namespaces: tuple[str, ...] = ()
     gang: GangScheduler | None = None
+    kueue: bool = False
 
 
 def read(

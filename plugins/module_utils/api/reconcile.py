@@ -13,7 +13,13 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_checks, nodes, pod_events, routes
+from ansible_collections.dljob.operator.plugins.module_utils.api import (
+    cache_checks,
+    nodes,
+    pod_events,
+    queueing,
+    routes,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
@@ -119,6 +125,8 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     writer = Writer(context.client, resource, context.dry_run)
 
     parsed = Parsed.of(resource, frameworks)
+    queued = queueing.look(context, parsed)
+    parsed = queueing.take(parsed, queued)
     observed, unread = pod_events.explain(context, parsed, read(context, parsed), now)
     planned = plan(context, parsed, observed, now)
     if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):
@@ -141,6 +149,10 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
         concluded = conclude_.defer(concluded)
     committed = commit(context, writer, resource, concluded, now)
     outcome = _outcome(parsed, resolution, result, concluded, committed)
+    if queued is not None and not (committed.conflict or committed.gone):
+        status = as_mapping(resource.get("status")) if concluded.status is None else concluded.status
+        done = queueing.Done(parsed, resolution.plan, status)
+        outcome = _settled(outcome, queueing.settle(context, queued, done, now))
     return replace(outcome, warnings=(*outcome.warnings, *unread)) if unread else outcome
 
 
@@ -282,6 +294,18 @@ def commit(context: Context, writer: Writer, resource: Resource, concluded: Conc
             writer.events(created, now)
         return Committed(conflict=e.status == 409, gone=e.status == 404)
     return Committed((version,), rbac.missing_permissions(writer.events(concluded.events, now)))
+
+
+def _settled(outcome: Outcome, settled: queueing.Settled) -> Outcome:
+    """The outcome with what became of the job's Workload."""
+    waits = [wait for wait in (outcome.requeue_after, settled.requeue_after) if wait is not None]
+    return replace(
+        outcome,
+        ok=outcome.ok and not settled.problem,
+        changed=outcome.changed or settled.changed,
+        message=settled.problem or outcome.message,
+        requeue_after=min(waits, default=None),
+    )
 
 
 def _outcome(

@@ -198,6 +198,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     if suspension.has_completed(job.status):
         return Plan(status=suspension.without_completed(job.status), requeue_after=IMMEDIATE)
     report.suspended()
+    report.waiting(job.held)
     report.phase(c.PHASE_SUSPENDED)
     report.replicas(replica_statuses.count(job, Observed(), {}))
     gone = adoption.all_deletions(observed)

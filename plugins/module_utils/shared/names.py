@@ -42,6 +42,9 @@ CLUSTER_DOMAIN_VARIABLE = "CUSTOM_CLUSTER_DOMAIN"
 """The environment variable, of training-operator too, with the cluster's DNS domain, which then ends the names in
 TF_CONFIG."""
 
+KUEUE_VARIABLE = "DLJOB_KUEUE"
+KUEUE_WORKLOADS = "workloads"
+"""The value with which the operator itself creates the Workloads by which Kueue queues jobs with a queue's label."""
 GANG_SCHEDULER_VARIABLE = "DLJOB_GANG_SCHEDULER_NAME"
 """The environment variable by which an engine passes the scheduler that starts the pods of a job together."""
 

@@ -11,6 +11,7 @@ import re
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUDS,
+    KUEUE_WORKLOADS,
     SERVICES,
     TERMINATION_MESSAGE_POLICIES,
 )
@@ -44,6 +45,13 @@ def services(text: str) -> str:
     if text not in SERVICES:
         raise ValueError(f"{text!r} is neither {' nor '.join(SERVICES)}")
     return text
+
+
+def kueue(text: str) -> bool:
+    """Whether the operator creates Kueue's Workloads: KUEUE_WORKLOADS, or "" for not."""
+    if text not in ("", KUEUE_WORKLOADS):
+        raise ValueError(f"{text!r} is not {KUEUE_WORKLOADS}; leave it empty for Kueue's own integration")
+    return bool(text)
 
 
 def cluster_domain(text: str) -> str:

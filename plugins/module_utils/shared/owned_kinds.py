@@ -60,8 +60,8 @@ class OwnedKind:
     """The fields of the spec that the operator sets, where it merges objects."""
     remedy: str = ""
     """What an administrator does about a cluster that lacks the kind, for messages; "" where every cluster serves it.
-    Only the reconcile creates such objects, where the administrator has set a gang scheduler; no framework declares
-    them."""
+    Only the reconcile creates such objects, where the administrator has set a gang scheduler or a queue; no framework
+    declares them."""
 
     @property
     def name(self) -> str:
@@ -90,6 +90,9 @@ _POD_FIELDS = {
         **dict.fromkeys(("conditions", "containerStatuses", "initContainerStatuses"), True),
     },
 }
+
+KUEUE_GROUP = "kueue.x-k8s.io"
+WORKLOAD = "Workload"
 
 _WITHOUT_GANG = "or start the operator without --gang-scheduler-name"
 
@@ -180,6 +183,19 @@ _ALL = (
             "with --runtime-config=scheduling.k8s.io/v1beta1=true, and it, the scheduler and the controller manager "
             f"with --feature-gates=GenericWorkload=true, {_WITHOUT_GANG}"
         ),
+    ),
+    OwnedKind(
+        WORKLOAD,
+        f"{KUEUE_GROUP}/v1beta2",
+        "workloads",
+        "asks Kueue for the quota of a job",
+        # Kueue writes the status, and an administrator may deactivate one
+        NEVER,
+        {
+            "spec": {"active": True, "priorityClassRef": True},
+            "status": {"conditions": True, "admission": True, "admissionChecks": True},
+        },
+        remedy="install Kueue 0.16 or newer, or start the operator without --kueue",
     ),
 )
 

@@ -123,6 +123,12 @@ ignores jobs with any other value."""
 
 LABEL_KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """Kueue's label of a job, with the queue that admits it."""
+LABEL_KUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
+"""Kueue's label of a job with its WorkloadPriorityClass."""
+LABEL_KUEUE_TIME_LIMIT = "kueue.x-k8s.io/max-exec-time-seconds"
+"""Kueue's label of a job with the seconds for which it is admitted at most."""
+LABEL_KUEUE_JOB_UID = "kueue.x-k8s.io/job-uid"
+"""Label of the Workloads that Kueue itself creates, with the uid of the job."""
 LABEL_MULTIKUEUE_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
 """Kueue's label of a job that MultiKueue copied to a worker cluster."""
 

@@ -145,6 +145,8 @@ class DLJob:
     have succeeded; any: when one has."""
     is_queued: bool = False
     """Whether Kueue admits it."""
+    held: str = ""
+    """Why it waits although its spec does not suspend it, as a sentence; see :mod:`..logic.queueing`."""
     services: str = SERVICES_PER_JOB
     """How many Services the job has, one of SERVICES. See :mod:`..logic.policies.service_scope`."""
     asks_for_services: bool = False

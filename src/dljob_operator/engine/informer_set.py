@@ -12,11 +12,11 @@ from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
 from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
-from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     OF_EVERY_JOB,
     OWNED_KINDS,
+    WORKLOAD,
     OwnedKind,
 )
 
@@ -110,7 +110,7 @@ class InformerSet:
         self._failed_pods = FailedPods()
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
-        self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings.gang)}
+        self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings)}
         self._cluster_info = ClusterInfoWatcher(api, settings.config_namespaces, self._cluster_info_changed)
 
     # The informers' threads
@@ -392,10 +392,11 @@ def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iter
             return
 
 
-def _owned_kinds(watches: Sequence[Watch], gang: GangScheduler | None) -> list[OwnedKind]:
-    """The kinds to watch: those of every job, those that a role declares in `owns`, and the gang scheduler's."""
+def _owned_kinds(watches: Sequence[Watch], settings: Settings) -> list[OwnedKind]:
+    """The kinds to watch: those of every job, those that roles declare in `owns`, the gang scheduler's and Kueue's."""
     declared = (name for watch in watches for name in watch.owns)
-    names = dict.fromkeys((*OF_EVERY_JOB, *declared, *([gang.owned_kind] if gang else ())))
+    gang = (settings.gang.owned_kind,) if settings.gang else ()
+    names = dict.fromkeys((*OF_EVERY_JOB, *declared, *gang, *([WORKLOAD] if settings.kueue else ())))
     return [kind for name in names if (kind := OWNED_KINDS[name]).watched]
 
 

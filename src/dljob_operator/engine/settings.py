@@ -28,3 +28,5 @@ class Settings:
     """The namespaces of the operator's ConfigMap, most important first."""
     gang: GangScheduler | None = None
     """The scheduler that starts the pods of a job together: its PodGroups are watched."""
+    kueue: bool = False
+    """Whether the operator creates the Workloads by which Kueue queues jobs: they are watched."""

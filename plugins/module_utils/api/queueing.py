@@ -1,0 +1,186 @@
+"""Reads and writes the Workload by which Kueue queues a job: the requests of :mod:`..logic.queueing`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.api import paths
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Parsed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import placement, steps, turn, workload
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import WORKLOAD
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_KUEUE_JOB_UID
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+
+POLL = 10.0
+"""Seconds after which a reconcile without an engine that watches Workloads looks again."""
+AGAIN = 0.5
+"""Seconds until the next reconcile where the Workload has changed since it was read."""
+
+_KIND = workload.KIND
+_QUERY = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A job that names a queue, as it was found."""
+
+    asked: workload.Request | None
+    """``None`` for an invalid job."""
+    found: workload.Workload | None
+    suspend: bool
+    """Whether its user suspends it."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a reconcile has done for the job."""
+
+    parsed: Parsed
+    plan: Plan
+    status: Mapping[str, Any]
+    """The newest."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a step did."""
+
+    changed: bool = False
+    requeue_after: float | None = None
+    """Seconds until the next reconcile, where the step or the queue needs one."""
+    problem: str = ""
+
+
+def look(context: Context, parsed: Parsed) -> Queued | None:
+    """The Workload of a job; ``None`` where the operator has no part in its queueing."""
+    if not context.settings.kueue or not turn.concerns(parsed.resource):
+        return None
+    owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, [WORKLOAD])[WORKLOAD]
+    found = next((workload.read(one) for one in owned if is_owned_by(one, parsed.owner)), None)
+    if found is None and turn.runs_unqueued(as_mapping(parsed.resource.get("status"))):
+        return None
+    if parsed.job is None:
+        return Queued(None, found, suspend=False)
+    labels = as_mapping(parsed.resource["metadata"].get("labels"))
+    return Queued(workload.request(parsed.job, labels), found, parsed.job.run_policy.suspend)
+
+
+def take(parsed: Parsed, queued: Queued | None) -> Parsed:
+    """The job as it is reconciled: held, or with what its admission adds."""
+    if queued is None or queued.asked is None or parsed.job is None:
+        return parsed
+    return replace(parsed, job=turn.take(parsed.job, queued.asked, queued.found))
+
+
+def settle(context: Context, queued: Queued, done: Done, now: datetime) -> Settled:
+    """Take the next step for a job whose plan is carried out."""
+    if context.dry_run:
+        return Settled()
+    seen = steps.Seen(queued.asked, done.status, queued.suspend, bool(done.plan.deletions))
+    step = steps.next_step(seen, queued.found, clock.stamp(now))
+    watched = context.reader.has_watch
+    if step is None:
+        return Settled(requeue_after=None if watched or seen.ended else POLL)
+    try:
+        _carry_out(context, done.parsed, queued, step)
+    except ApiError as e:
+        if e.status in (404, 409) and not isinstance(step, steps.Create | steps.Place | steps.Prioritize):
+            return Settled(requeue_after=AGAIN)
+        return Settled(problem=_explain(e, step))
+    return Settled(changed=True, requeue_after=None if watched else AGAIN)
+
+
+def _carry_out(context: Context, parsed: Parsed, queued: Queued, step: steps.Step) -> None:
+    assert parsed.job is not None or isinstance(step, steps.Report)
+    match step:
+        case steps.Create():
+            _create(context, parsed, queued)
+        case steps.Delete():
+            context.client.request("DELETE", _path(parsed, queued), delete_options(_found(queued).uid))
+        case steps.Replace():
+            _patch(context, parsed, queued, _rewritten(context, parsed, queued))
+        case steps.Prioritize():
+            assert queued.asked is not None
+            spec = workload.priority_of(queued.asked, _priority(context, queued.asked))
+            _patch(context, parsed, queued, {"spec": spec or {"priorityClassRef": None, "priority": 0}})
+        case steps.Place(flavors):
+            specs = {name: _get(context, "resourceflavors", name).get("spec") or {} for name in flavors}
+            text = placement.compute(_found(queued), specs)
+            _patch(context, parsed, queued, {"metadata": {"annotations": {workload.ANNOTATION_PLACEMENT: text}}})
+        case steps.Activate():
+            _patch(context, parsed, queued, step.patch)
+        case steps.Report(fields):
+            _patch(context, parsed, queued, {"status": dict(fields)}, "status")
+
+
+def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
+    assert parsed.job is not None
+    assert queued.asked is not None
+    namespace, uid = parsed.owner.namespace, parsed.owner.uid
+    path = paths.collection(_KIND.api_version, _KIND.kind, namespace)
+    others = context.client.request("GET", path, query={"labelSelector": f"{LABEL_KUEUE_JOB_UID}={uid}"})
+    theirs = [one["metadata"]["name"] for one in others.get("items", ()) if is_owned_by(one, parsed.owner)]
+    if theirs:
+        raise ApiError(
+            0,
+            "QueuedTwice",
+            f"Kueue's own integration has the Workload {theirs[0]} for this job: take the kind out of "
+            "integrations.frameworks in Kueue's configuration, or start the operator without --kueue",
+        )
+    manifest = workload.build(parsed.job, queued.asked, _priority(context, queued.asked))
+    context.client.request("POST", path, manifest, _QUERY)
+
+
+def _rewritten(context: Context, parsed: Parsed, queued: Queued) -> Mapping[str, Any]:
+    assert parsed.job is not None
+    assert queued.asked is not None
+    new = workload.build(parsed.job, queued.asked, _priority(context, queued.asked))
+    spec = {"maximumExecutionTimeSeconds": None, **new["spec"]}
+    return {"metadata": {"annotations": new["metadata"]["annotations"]}, "spec": spec}
+
+
+def _priority(context: Context, asked: workload.Request) -> int | None:
+    if asked.priority_class:
+        return int(_get(context, "workloadpriorityclasses", asked.priority_class).get("value") or 0)
+    if asked.pod_priority_class:
+        path = f"/apis/scheduling.k8s.io/v1/priorityclasses/{asked.pod_priority_class}"
+        return int(context.client.request("GET", path).get("value") or 0)
+    return None
+
+
+def _get(context: Context, plural: str, name: str) -> Mapping[str, Any]:
+    return context.client.request("GET", f"/apis/{_KIND.api_version}/{plural}/{name}")
+
+
+def _found(queued: Queued) -> workload.Workload:
+    assert queued.found is not None
+    return queued.found
+
+
+def _patch(context: Context, parsed: Parsed, queued: Queued, body: Mapping[str, Any], subresource: str = "") -> None:
+    """Patch the Workload as it was read: a request of a reconcile that is late is refused with 409."""
+    found = _found(queued)
+    metadata = {**as_mapping(body.get("metadata")), "uid": found.uid, "resourceVersion": found.version}
+    path = _path(parsed, queued) + (f"/{subresource}" if subresource else "")
+    context.client.request("PATCH", path, {**body, "metadata": metadata}, _QUERY, MERGE_PATCH)
+
+
+def _path(parsed: Parsed, queued: Queued) -> str:
+    return f"{paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)}/{_found(queued).name}"
+
+
+def _explain(error: ApiError, step: steps.Step) -> str:
+    if error.status == 404 and isinstance(step, steps.Create) and "priorityclass" not in error.message:
+        return f"the cluster has no {_KIND.plural}.{_KIND.group}; {_KIND.remedy}"
+    return f"{_KIND.kind}: {error.message}"

@@ -1,0 +1,177 @@
+"""The Workload of a job: what the operator writes into it, and what it reads there.
+
+A Workload asks a LocalQueue for the quota of a job. Kueue reserves the quota, admits the Workload and evicts it; the
+operator says when the pods are ready, when they are gone after an eviction, and when the job has ended.
+
+Source: the API ``kueue.x-k8s.io/v1beta2`` of Kueue 0.19.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import pod_sets
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, WORKLOAD
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+
+KIND = OWNED_KINDS[WORKLOAD]
+ADMITTED, EVICTED, FINISHED = "Admitted", "Evicted", "Finished"
+QUOTA_RESERVED, PODS_READY, REQUEUED = "QuotaReserved", "PodsReady", "Requeued"
+
+ANNOTATION_PLACEMENT = f"{OWN_PREFIX}placement"
+"""Annotation of a Workload: what an admission adds to the templates, see :mod:`.placement`."""
+ANNOTATION_SUSPENDED = f"{OWN_PREFIX}suspended"
+"""Annotation of a Workload that the operator, not an administrator, has deactivated: the user has suspended the job."""
+
+_LONGEST_NAME = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a Workload says."""
+
+    name: str
+    uid: str
+    version: str
+    """Its resourceVersion."""
+    hash: str
+    """Of the request that it makes, see :func:`request_hash`."""
+    deleting: bool
+    active: bool
+    suspended: bool
+    """Whether it is inactive because the user has suspended the job."""
+    priority_class: str
+    conditions: tuple[Mapping[str, Any], ...]
+    admission: Mapping[str, Any]
+    checks: tuple[Mapping[str, Any], ...]
+    placement: str
+    """The text of :data:`ANNOTATION_PLACEMENT`, "" for none."""
+
+    def condition(self, type_: str) -> Mapping[str, Any]:
+        """The condition of that type, empty where there is none."""
+        return next((one for one in self.conditions if one.get("type") == type_), {})
+
+    def has(self, type_: str) -> bool:
+        """Whether the condition of that type is True."""
+        return self.condition(type_).get("status") == "True"
+
+    @property
+    def holds_quota(self) -> bool:
+        return self.has(QUOTA_RESERVED) or bool(self.admission)
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the job may have pods."""
+        return self.has(ADMITTED) and bool(self.admission) and self.active and not self.has(EVICTED)
+
+
+def read(resource: Mapping[str, Any]) -> Workload:
+    """A Workload from the API server or from an engine's cache."""
+    metadata, spec, status = resource["metadata"], as_mapping(resource.get("spec")), as_mapping(resource.get("status"))
+    annotations = as_mapping(metadata.get("annotations"))
+    return Workload(
+        name=metadata["name"],
+        uid=str(metadata.get("uid") or ""),
+        version=str(metadata.get("resourceVersion") or ""),
+        hash=annotations.get(c.ANNOTATION_SPEC_HASH) or "",
+        deleting=bool(metadata.get("deletionTimestamp")),
+        active=spec.get("active") is not False,
+        suspended=ANNOTATION_SUSPENDED in annotations,
+        priority_class=as_mapping(spec.get("priorityClassRef")).get("name") or "",
+        conditions=tuple(maps(status.get("conditions"))),
+        admission=as_mapping(status.get("admission")),
+        checks=tuple(maps(status.get("admissionChecks"))),
+        placement=annotations.get(ANNOTATION_PLACEMENT) or "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a job asks Kueue for, from its labels and its spec."""
+
+    queue: str
+    priority_class: str
+    """Of Kueue's WorkloadPriorityClass, "" for none."""
+    pod_priority_class: str
+    """Of the first template that has one, which counts where there is no WorkloadPriorityClass."""
+    time_limit: int | None
+    """Seconds for which the job is admitted at most."""
+    pod_sets: tuple[pod_sets.PodSet, ...]
+
+
+def request(job: DLJob, labels: Mapping[str, Any]) -> Request:
+    """The request of a job with these ``labels``."""
+    sets = tuple(pod_sets.build(job))
+    limit = str(labels.get(c.LABEL_KUEUE_TIME_LIMIT) or "")
+    classes = (one["template"]["spec"].get("priorityClassName") for one in sets)
+    return Request(
+        queue=str(labels.get(c.LABEL_KUEUE_QUEUE) or ""),
+        priority_class=str(labels.get(c.LABEL_KUEUE_PRIORITY) or ""),
+        pod_priority_class=str(next(filter(None, classes), "")),
+        time_limit=int(limit) if limit.isdecimal() and int(limit) else None,
+        pod_sets=sets,
+    )
+
+
+def request_hash(asked: Request) -> str:
+    """A hash of 16 characters of what another quota is needed for: a Workload of another hash is replaced."""
+    text = json.dumps([asked.queue, asked.time_limit, asked.pod_sets], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def name_of(job: DLJob) -> str:
+    """The name of its Workload. Jobs of several kinds may have one name, so the uid is a part."""
+    digest = hashlib.sha256(job.uid.encode()).hexdigest()[:5]
+    prefix = f"{job.kind.lower()}-{job.name}"[: _LONGEST_NAME - 6].rstrip("-.")
+    return f"{prefix}-{digest}"
+
+
+def build(job: DLJob, asked: Request, priority: int | None) -> Mapping[str, Any]:
+    """The manifest of a new Workload; ``priority`` is that of its class, ``None`` where it has none."""
+    spec: dict[str, Any] = {"queueName": asked.queue, "podSets": list(asked.pod_sets), **priority_of(asked, priority)}
+    if asked.time_limit is not None:
+        spec["maximumExecutionTimeSeconds"] = asked.time_limit
+    metadata = owned_objects.metadata(job, name_of(job))
+    metadata["annotations"] = {c.ANNOTATION_SPEC_HASH: request_hash(asked)}
+    return {"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": metadata, "spec": spec}
+
+
+def priority_of(asked: Request, priority: int | None) -> Mapping[str, Any]:
+    """The fields of a Workload's spec with its priority."""
+    if priority is None:
+        return {}
+    group, kind, name = (
+        ("kueue.x-k8s.io", "WorkloadPriorityClass", asked.priority_class)
+        if asked.priority_class
+        else ("scheduling.k8s.io", "PriorityClass", asked.pod_priority_class)
+    )
+    return {"priorityClassRef": {"group": group, "kind": kind, "name": name}, "priority": priority}
+
+
+@dataclass(frozen=True, slots=True)
+class NewCondition:
+    """A condition to set in a Workload."""
+
+    type: str
+    is_true: bool
+    reason: str
+    message: str
+
+
+def with_condition(conditions: Iterable[Mapping[str, Any]], new: NewCondition, now: str) -> list[Mapping[str, Any]]:
+    """The conditions of a Workload with one set; it keeps its time where its status does not change."""
+    old, status = list(conditions), "True" if new.is_true else "False"
+    before = next((one for one in old if one.get("type") == new.type), None)
+    since = before["lastTransitionTime"] if before and before.get("status") == status else now
+    set_ = {
+        "type": new.type, "status": status, "reason": new.reason, "message": new.message, "lastTransitionTime": since
+    }  # fmt: skip
+    return [*(one for one in old if one.get("type") != new.type), set_]
