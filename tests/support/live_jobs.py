@@ -44,10 +44,10 @@ def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
 
 
 BEGUN = "BEGUN"
-"""The type of the event with which `_watched` starts and restarts: its object is the list."""
+"""The type of the event with which `watched` starts and restarts: its object is the list."""
 
 
-def _watched(call: Callable[..., Any], *where: str, timeout: float, **selector: str) -> Iterator[Resource]:
+def watched(call: Callable[..., Any], *where: str, timeout: float, **selector: str) -> Iterator[Resource]:
     """The list and every event after it, for ``timeout`` seconds.
 
     The API server may close a watch at any time, for example when the CRD of the kind changes; then this lists and
@@ -126,7 +126,7 @@ class Cluster:
         """Wait until ``wanted`` is true for the job's pods; checked after every event of one of them."""
         pods: dict[str, Resource] = {}
         selector = f"dljob.operator/job-uid={uid}"
-        for event in _watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, label_selector=selector):
+        for event in watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, label_selector=selector):
             pod = event["raw_object"]
             if event["type"] == BEGUN:
                 pods = {item["metadata"]["name"]: item for item in pod["items"]}
@@ -188,7 +188,7 @@ class Cluster:
         """Wait until the container's state is one of ``wanted``; returns its last state in any case, {} if it has none."""
         state: Resource = {}
         selector = f"metadata.name={pod}"
-        for event in _watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, field_selector=selector):
+        for event in watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, field_selector=selector):
             for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
                 for status in found["status"].get("containerStatuses") or ():
                     if status["name"] == container:
@@ -206,7 +206,7 @@ class Cluster:
         """Wait for an Event on the object with ``text`` in its message; returns the message."""
         seen = []
         selector = f"involvedObject.name={name}"
-        for event in _watched(
+        for event in watched(
             self.core.list_namespaced_event, self.namespace, timeout=timeout, field_selector=selector
         ):
             for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
@@ -222,7 +222,7 @@ def start_server(here: Cluster, deployment: Resource, service: Resource, timeout
     created = apps.create_namespaced_deployment(here.namespace, deployment)
     here.core.create_namespaced_service(here.namespace, service)
     selector = f"metadata.name={created.metadata.name}"
-    for event in _watched(apps.list_namespaced_deployment, here.namespace, timeout=timeout, field_selector=selector):
+    for event in watched(apps.list_namespaced_deployment, here.namespace, timeout=timeout, field_selector=selector):
         for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
             if found["status"].get("readyReplicas"):
                 return str(service["metadata"]["name"])
@@ -279,7 +279,7 @@ class Job:
         seen: Resource = {}
         selector = f"metadata.name={self.name}"
         jobs = self.cluster.custom.list_namespaced_custom_object
-        for event in _watched(jobs, *self._where, timeout=timeout, field_selector=selector):
+        for event in watched(jobs, *self._where, timeout=timeout, field_selector=selector):
             for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
                 seen = found.get("status") or {}
                 if event["type"] != "DELETED" and wanted(seen):
@@ -292,7 +292,7 @@ class Job:
     def wait_deleted(self, timeout: int = TIMEOUT) -> None:
         """Wait until the API server no longer has the job."""
         jobs, selector = self.cluster.custom.list_namespaced_custom_object, f"metadata.name={self.name}"
-        for event in _watched(jobs, *self._where, timeout=timeout, field_selector=selector):
+        for event in watched(jobs, *self._where, timeout=timeout, field_selector=selector):
             if event["type"] == "DELETED" or (event["type"] == BEGUN and not event["raw_object"]["items"]):
                 return
         raise Timeout(f"{self.name} is still there after {timeout} s")

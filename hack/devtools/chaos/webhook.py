@@ -11,7 +11,7 @@ from devtools.chaos.upstream import Client
 from devtools.chaos.workload import OWNED, WATCHED
 
 PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _TIMEOUT = 2
 """Seconds for which the API server waits for an answer."""
 
@@ -62,7 +62,7 @@ class SilentWebhook:
         """Of the present configurations."""
 
     def __enter__(self) -> SilentWebhook:
-        self._server = socket.create_server((_own_address(_node_address(self._client)), 0), backlog=1024)
+        self._server = socket.create_server((own_address(_node_address(self._client)), 0), backlog=1024)
         host, port = self._server.getsockname()
         self._url = f"https://{host}:{port}/"
         return self
@@ -96,11 +96,11 @@ class SilentWebhook:
 
 def _node_address(client: Client) -> str:
     """The address of the machine on which the API server runs."""
-    (node, *_) = client.items(f"/api/v1/nodes?labelSelector={_CONTROL_PLANE}")
+    (node, *_) = client.items(f"/api/v1/nodes?labelSelector={CONTROL_PLANE}")
     return next(one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP")
 
 
-def _own_address(target: str) -> str:
+def own_address(target: str) -> str:
     """This machine's address on the way to ``target``. Sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((target, 9))

@@ -75,6 +75,11 @@ HELM = Program(
     {"helm.sh/helm/v3/cmd/helm": "helm"},
     helm_ldflags(versions.HELM, versions.KUBERNETES[versions.DEFAULT_KUBERNETES].version),
 )
+KUEUE = Program(
+    "kueue",
+    {"sigs.k8s.io/kueue/cmd/kueue": "kueue"},
+    f"-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion={versions.KUEUE}",
+)
 ETCD = Program("etcd", {".": "etcd"})
 COREDNS = Program("coredns", {".": "coredns"})
 PAUSE = Program("pause", {".": "pause"})

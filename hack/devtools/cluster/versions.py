@@ -39,6 +39,7 @@ versions: the Go proxy serves those of some months ago and older."""
 DEFAULT_KUBERNETES = "1.37"
 KIND = "v0.33.0"
 HELM = "v3.19.2"
+KUEUE = "v0.19.2"
 GO_MINIMUM = (1, 26)
 
 ENGINE_PACKAGES = ("docker.io", "containerd", "runc", "tini", "iptables", "nftables", "iproute2")

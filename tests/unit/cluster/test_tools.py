@@ -29,7 +29,9 @@ def test_kubernetes_is_stamped_with_its_version() -> None:
     assert "gitMajor=1 " in flags and flags.endswith("gitMinor=34")
 
 
-@pytest.mark.parametrize("program", [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.ETCD, gobuild.COREDNS])
+@pytest.mark.parametrize(
+    "program", [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.ETCD, gobuild.COREDNS]
+)
 def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> None:
     folder = GO_DIR / program.module
     tracked = subprocess.run(
@@ -41,6 +43,7 @@ def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> 
 
 def test_module_versions_match_the_tools_constants() -> None:
     assert f"sigs.k8s.io/kind {versions.KIND} " in (GO_DIR / "kind/go.mod").read_text()
+    assert f"sigs.k8s.io/kueue {versions.KUEUE} " in (GO_DIR / "kueue/go.mod").read_text()
 
 
 def test_builds_do_not_change_what_is_locked() -> None:

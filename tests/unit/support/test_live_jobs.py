@@ -61,7 +61,7 @@ def states_of_the_container(monkeypatch: pytest.MonkeyPatch, states: list[dict[s
             status = {"containerStatuses": [other, {"name": "main", "state": state}]}
             yield {"type": "MODIFIED", "raw_object": {"status": status}}
 
-    monkeypatch.setattr(live_jobs, "_watched", watched)
+    monkeypatch.setattr(live_jobs, "watched", watched)
 
 
 def test_a_container_is_released_once_it_runs(
