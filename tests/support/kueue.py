@@ -47,7 +47,7 @@ class Kueue:
     """The queues of a Kueue at work. It removes all objects of these kinds at its end."""
 
     def __init__(self, api: client.ApiClient, namespaces: Sequence[str], log: Path) -> None:
-        self.custom = client.CustomObjectsApi(api)
+        self.custom: Any = client.CustomObjectsApi(api)
         self.namespaces = tuple(namespaces)
         self.log = log
 
@@ -184,15 +184,15 @@ class _Installation:
     def __init__(
         self, api: client.ApiClient, kubeconfig: Path, namespaces: Sequence[str], folder: Path, manifests: Path
     ) -> None:
-        self.core = client.CoreV1Api(api)
-        self.custom = client.CustomObjectsApi(api)
-        self.crds = client.ApiextensionsV1Api(api)
+        # their types know neither manifests nor that the fields of an answer are there
+        self.core: Any = client.CoreV1Api(api)
+        self.custom: Any = client.CustomObjectsApi(api)
+        self.crds: Any = client.ApiextensionsV1Api(api)
         self.hooks = client.AdmissionregistrationV1Api(api)
         self.kubeconfig, self.namespaces, self.folder = kubeconfig, tuple(namespaces), folder
         self.home = f"kueue-{uuid.uuid4().hex[:6]}"
         self.log = folder / "kueue.log"
-        (node, *_) = self.core.list_node(label_selector=CONTROL_PLANE).items
-        host = own_address(next(one.address for one in node.status.addresses if one.type == "InternalIP"))
+        host = _address_for_the_api_server(self.core)
         port, self.health = _free_port(host), _free_port("127.0.0.1")
         names = [*kueue.CERTIFICATE_NAMES, f"DNS:{kueue.SERVICE}.{self.home}.svc", f"IP:{host}"]
         self.files = write_rsa_certificate(folder, names, kueue.CERTIFICATE_DAYS)
@@ -356,6 +356,11 @@ def _ignored(status: int) -> Iterator[None]:
     except client.ApiException as error:
         if error.status != status:
             raise
+
+
+def _address_for_the_api_server(core: Any) -> str:
+    (node, *_) = core.list_node(label_selector=CONTROL_PLANE).items
+    return own_address(next(one.address for one in node.status.addresses if one.type == "InternalIP"))
 
 
 def _free_port(host: str) -> int:
