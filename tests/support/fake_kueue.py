@@ -50,7 +50,9 @@ class FakeKueue:
 
     def reserve(self, checks: list[Resource]) -> None:
         """Reserve the quota while these admission checks are not ready."""
-        self._set({"QuotaReserved": ("True", "QuotaReserved")}, admission={"clusterQueue": "all"}, admissionChecks=checks)
+        self._set(
+            {"QuotaReserved": ("True", "QuotaReserved")}, admission={"clusterQueue": "all"}, admissionChecks=checks
+        )
 
     def hold(self, message: str) -> None:
         """Say why there is no quota."""

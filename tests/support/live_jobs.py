@@ -206,9 +206,7 @@ class Cluster:
         """Wait for an Event on the object with ``text`` in its message; returns the message."""
         seen = []
         selector = f"involvedObject.name={name}"
-        for event in watched(
-            self.core.list_namespaced_event, self.namespace, timeout=timeout, field_selector=selector
-        ):
+        for event in watched(self.core.list_namespaced_event, self.namespace, timeout=timeout, field_selector=selector):
             for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
                 seen.append((found["type"], found["reason"], found["message"]))
                 if seen[-1][:2] == (type_, reason) and text in found["message"]:

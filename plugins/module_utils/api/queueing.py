@@ -60,6 +60,8 @@ class Settled:
     requeue_after: float | None = None
     """Seconds until the next reconcile, where the step or the queue needs one."""
     problem: str = ""
+    status: Mapping[str, Any] | None = None
+    """The status with the problem, where it does not have it yet."""
 
 
 def look(context: Context, parsed: Parsed) -> Queued | None:
@@ -97,7 +99,9 @@ def settle(context: Context, queued: Queued, done: Done, now: datetime) -> Settl
     except ApiError as e:
         if e.status in (404, 409) and not isinstance(step, steps.Create | steps.Place | steps.Prioritize):
             return Settled(requeue_after=AGAIN)
-        return Settled(problem=_explain(e, step))
+        problem = _explain(e, step)
+        told = turn.with_problem(done.status, queued.asked, problem) if queued.asked and not seen.ended else None
+        return Settled(problem=problem, status=told)
     return Settled(changed=True, requeue_after=None if watched else AGAIN)
 
 

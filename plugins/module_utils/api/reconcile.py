@@ -151,8 +151,10 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     outcome = _outcome(parsed, resolution, result, concluded, committed)
     if queued is not None and not (committed.conflict or committed.gone):
         status = as_mapping(resource.get("status")) if concluded.status is None else concluded.status
-        done = queueing.Done(parsed, resolution.plan, status)
-        outcome = _settled(outcome, queueing.settle(context, queued, done, now))
+        settled = queueing.settle(context, queued, queueing.Done(parsed, resolution.plan, status), now)
+        outcome = _settled(outcome, settled)
+        if concluded.status is None and settled.status is not None:  # else the next try writes it
+            commit(context, writer, resource, replace(concluded, status=settled.status, events=()), now)
     return replace(outcome, warnings=(*outcome.warnings, *unread)) if unread else outcome
 
 

@@ -438,8 +438,18 @@ def test_the_priority_of_its_class(label: dict[str, str], expected: tuple[str, s
 def test_a_class_that_does_not_exist_is_reported() -> None:
     lab = Lab(pytorchjob(master=1), **{"kueue.x-k8s.io/priority-class": "gold"})
     outcome = lab.reconcile()
-    assert (outcome.ok, outcome.message) == (False, 'Workload: workloadpriorityclasses.kueue.x-k8s.io "gold" not found')
+    problem = 'Workload: workloadpriorityclasses.kueue.x-k8s.io "gold" not found'
+    assert (outcome.ok, outcome.message) == (False, problem)
     assert not lab.pods
+    for _ in range(2):
+        lab.reconcile()
+        assert lab.status["reason"] == f"Waits in the queue team-a: {problem}"
+    version = lab.job["metadata"]["resourceVersion"]
+    lab.reconcile()
+    assert lab.job["metadata"]["resourceVersion"] == version
+    lab.server.add(("", "workloadpriorityclasses"), {"metadata": {"name": "gold"}, "value": 7})
+    lab.settle()
+    assert lab.kueue.workload
 
 
 def test_another_priority_changes_the_workload_in_place() -> None:

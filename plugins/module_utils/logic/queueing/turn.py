@@ -22,7 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.work
     request_hash,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import clip, outcome
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
@@ -61,8 +61,7 @@ def take(job: DLJob, asked: Request, workload: Workload | None) -> DLJob:
 def _reason(job: DLJob, asked: Request, workload: Workload | None) -> str:
     if problem := problem_of(asked):
         return problem
-    before = str(as_mapping(job.status).get("reason") or "")
-    waits = f"Waits in the queue {asked.queue}"
+    before, waits = str(as_mapping(job.status).get("reason") or ""), _waits(asked)
     if workload is None or workload.deleting:
         return before if before.startswith(waits) else waits
     if workload.has(FINISHED):
@@ -83,6 +82,16 @@ def _reason(job: DLJob, asked: Request, workload: Workload | None) -> str:
         return f"{waits} for admission checks: {', '.join(states)}"
     message = workload.condition(QUOTA_RESERVED).get("message")
     return f"{waits}: {message}" if message else waits
+
+
+def _waits(asked: Request) -> str:
+    return f"Waits in the queue {asked.queue}"
+
+
+def with_problem(status: Status, asked: Request, problem: str) -> Status | None:
+    """The status with why the operator cannot ask Kueue for a quota; ``None`` where it says so already."""
+    reason = clip(f"{_waits(asked)}: {problem}")
+    return None if status.get("reason") == reason else {**status, "reason": reason}
 
 
 def problem_of(asked: Request) -> str:
