@@ -23,7 +23,7 @@ from support.kueue import QUEUE, Kueue, condition, installed
 from support.live_jobs import Cluster, Job, Resource, until
 from support.small_nodes import placed_on, small_nodes
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.serial, pytest.mark.full]
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
 TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
@@ -44,7 +44,7 @@ JOBS: dict[str, Mapping[str, Any]] = {
     "MXJob": builders.mxjob().v1().workers(2).resource(),
     "MXJob-list": builders.mxjob().workers(2).resource(),
     "Caffe2Job": builders.caffe2job(3),
-    "TfJob": builders.tfjob(master=1, worker=2),
+    "TFJob-v1alpha1": builders.tfjob(master=1, worker=2),
     "TFJob": builders.tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2),
     "PyTorchJob": builders.pytorchjob(master=1, worker=2),
     "PyTorchJob-groups": builders.grouped(
@@ -254,7 +254,7 @@ def test_a_replica_that_starts_again_stays_in_its_quota(place: Place) -> None:
     place.wait_running(job)
     place.wait_workload(job, "PodsReady")
     other = place.create("TFJob", "restart-next", "restart")
-    failed = job.pod("Worker", 1)
+    failed = job.pod("worker", 1)
     place.exit([failed], 137)
 
     def is_replaced(pods: list[Resource]) -> bool:

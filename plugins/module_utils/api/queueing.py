@@ -65,17 +65,21 @@ class Settled:
 
 
 def look(context: Context, parsed: Parsed) -> Queued | None:
-    """The Workload of a job; ``None`` where the operator has no part in its queueing."""
-    if not context.settings.kueue or not turn.concerns(parsed.resource):
+    """The Workload of a job; ``None`` where the operator has no part in its queueing.
+
+    A job that loses the label keeps its Workload, and with it its place or its quota.
+    """
+    if not context.settings.kueue or not turn.may_concern(parsed.resource, cached=context.reader.has_watch):
         return None
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, [WORKLOAD])[WORKLOAD]
     found = next((workload.read(one) for one in owned if is_owned_by(one, parsed.owner)), None)
-    if found is None and turn.runs_unqueued(as_mapping(parsed.resource.get("status"))):
+    if found is None and not turn.begins(parsed.resource):
         return None
     if parsed.job is None:
         return Queued(None, found, suspend=False)
     labels = as_mapping(parsed.resource["metadata"].get("labels"))
-    return Queued(workload.request(parsed.job, labels), found, parsed.job.run_policy.suspend)
+    asked = workload.request(parsed.job, labels, found.queue if found else "")
+    return Queued(asked, found, parsed.job.run_policy.suspend)
 
 
 def take(parsed: Parsed, queued: Queued | None) -> Parsed:

@@ -192,7 +192,7 @@ _ALL = (
         # Kueue writes the status, and an administrator may deactivate one
         NEVER,
         {
-            "spec": {"active": True, "priorityClassRef": True},
+            "spec": {"active": True, "queueName": True, "priorityClassRef": True},
             "status": {"conditions": True, "admission": True, "admissionChecks": True},
         },
         remedy="install Kueue 0.16 or newer, or start the operator without --kueue",

@@ -13,6 +13,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info im
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from support.builders import (
     CAFFE2,
@@ -71,9 +73,14 @@ class Lab:
     def pods(self) -> dict[str, Resource]:
         return self.server.objects.get(("default", "pods"), {})
 
-    def reconcile(self, *, kueue: bool = True) -> Outcome:
+    def reconcile(self, *, kueue: bool = True, watched: bool = False) -> Outcome:
         client = FakeRestClient(self.server)
-        context = Context(client, Reader(client), OperatorSettings(kueue=kueue), clock=lambda: self.now)
+        plurals = {kind: OWNED_KINDS[kind].plural for kind in ("Pod", "Service", "ConfigMap", "Workload")}
+        owned: cache_snapshot.Owned = {
+            kind: list(self.server.objects.get(("default", plural), {}).values()) for kind, plural in plurals.items()
+        }
+        reader = Reader(client, {self.job["metadata"]["uid"]: owned} if watched else None)
+        context = Context(client, reader, OperatorSettings(kueue=kueue), clock=lambda: self.now)
         return reconcile(context, self.job, self.framework)
 
     def settle(self, **options: bool) -> None:
@@ -493,6 +500,28 @@ def test_a_workload_that_somebody_deletes_costs_the_job_its_pods() -> None:
     lab.settle()
     assert not lab.pods
     assert lab.kueue.workload
+
+
+def test_a_job_that_loses_its_label_keeps_its_quota_until_it_ends() -> None:
+    lab = Lab(pytorchjob(master=1))
+    start(lab)
+    changed = copy.deepcopy(lab.job)
+    del changed["metadata"]["labels"][QUEUE]
+    lab.server.request("PUT", lab.path, changed)
+    lab.settle(watched=True)
+    assert len(lab.pods) == 1
+    assert lab.kueue.workload
+    assert lab.kueue.workload["spec"]["queueName"] == "team-a"
+    lab.end()
+    lab.settle(watched=True)
+    assert lab.kueue.status_of("Finished") == "True"
+
+
+def test_without_a_watch_it_looks_again() -> None:
+    lab = Lab(pytorchjob(master=1))
+    lab.settle()
+    assert lab.reconcile().requeue_after == 10
+    assert lab.reconcile(watched=True).requeue_after is None
 
 
 def test_without_the_label_there_is_no_workload() -> None:

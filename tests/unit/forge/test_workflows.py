@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from devtools.cluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 from devtools.images import wheels
 from packaging.specifiers import SpecifierSet
 
@@ -56,6 +57,13 @@ def test_units_run_with_every_line_of_ansible_core_that_is_supported() -> None:
     supported = SpecifierSet(runtime["requires_ansible"])
     lines = [f"2.{minor}" for minor in range(15, 40) if f"2.{minor}.0" in supported]
     assert sorted({entry["ansible-core"] for entry in UNITS}) == lines
+
+
+def test_the_three_newest_versions_of_kubernetes_are_tested() -> None:
+    nightly = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text(encoding="utf-8"))
+    others = nightly["jobs"]["kubernetes"]["strategy"]["matrix"]["k8s"]
+    newest = sorted(KUBERNETES, key=lambda version: int(version.partition(".")[2]))[-3:]
+    assert [*others, DEFAULT_KUBERNETES] == newest
 
 
 def test_targets_of_make_and_packages_of_python_exist() -> None:

@@ -132,16 +132,33 @@ def test_a_template_without_replicas_asks_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "expected"),
+    ("labels", "cached", "expected"),
     [
-        ({"kueue.x-k8s.io/queue-name": "a"}, True),
-        ({}, False),
-        ({"kueue.x-k8s.io/queue-name": ""}, False),
-        ({"kueue.x-k8s.io/queue-name": "a", "kueue.x-k8s.io/multikueue-origin": "b"}, False),
+        ({"kueue.x-k8s.io/queue-name": "a"}, False, True),
+        ({}, False, False),
+        ({}, True, True),
+        ({"kueue.x-k8s.io/queue-name": ""}, False, False),
+        ({"kueue.x-k8s.io/queue-name": "a", "kueue.x-k8s.io/multikueue-origin": "b"}, True, False),
     ],
 )
-def test_which_jobs_queue(labels: dict[str, str], expected: bool) -> None:
-    assert turn.concerns({"metadata": {"labels": labels}}) is expected
+def test_for_which_jobs_it_looks(labels: dict[str, str], cached: bool, expected: bool) -> None:
+    assert turn.may_concern({"metadata": {"labels": labels}}, cached=cached) is expected
+
+
+@pytest.mark.parametrize(
+    ("queue", "found", "expected"),
+    [
+        ("a", {}, True),
+        ("", {}, False),
+        ("a", {"Created": "True"}, False),
+        ("a", {"Created": "True", "Suspended": "True"}, True),
+        ("a", {"Created": "True", "Suspended": "False"}, True),
+    ],
+)
+def test_which_jobs_without_a_workload_queue(queue: str, found: dict[str, str], expected: bool) -> None:
+    status = {"conditions": [{"type": type_, "status": value} for type_, value in found.items()]}
+    job = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": queue}}, "status": status}
+    assert turn.begins(job) is expected
 
 
 @pytest.mark.parametrize("name", ["digits", "a" * 253, "x." * 100 + "y"])

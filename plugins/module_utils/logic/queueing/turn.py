@@ -30,20 +30,25 @@ Status = Mapping[str, Any]
 _REACTIVATE = "set spec.active there to queue it again"
 
 
-def concerns(resource: Mapping[str, Any]) -> bool:
-    """Whether the job names a queue, and no other Kueue admits it: MultiKueue's copy has its place already."""
-    metadata = resource["metadata"]
-    return managers.is_queued(metadata) and not managers.is_copy_of_multikueue(metadata)
+def may_concern(resource: Mapping[str, Any], *, cached: bool) -> bool:
+    """Whether to look for a Workload of the job, which only one that names a queue needs where that costs a request.
 
-
-def runs_unqueued(status: Status) -> bool:
-    """Whether the job began before the operator took part in queueing: it runs to its end without a quota.
-
-    Every job that has ever been queued has the condition Suspended, True or False.
+    MultiKueue's copy of a job has its place already.
     """
-    found = conditions.read_conditions(status)
+    metadata = resource["metadata"]
+    return (cached or managers.is_queued(metadata)) and not managers.is_copy_of_multikueue(metadata)
+
+
+def begins(resource: Mapping[str, Any]) -> bool:
+    """Whether a job without a Workload queues.
+
+    One that began before the operator took part in queueing runs to its end without a quota. Every job that has ever
+    been queued has the condition Suspended, True or False.
+    """
+    found = conditions.read_conditions(as_mapping(resource.get("status")))
     began = conditions.is_condition_true(found, c.CONDITION_CREATED)
-    return began and conditions.get_condition(found, c.CONDITION_SUSPENDED) is None
+    runs_unqueued = began and conditions.get_condition(found, c.CONDITION_SUSPENDED) is None
+    return managers.is_queued(resource["metadata"]) and not runs_unqueued
 
 
 def take(job: DLJob, asked: Request, workload: Workload | None) -> DLJob:

@@ -48,6 +48,7 @@ class Workload:
     active: bool
     suspended: bool
     """Whether it is inactive because the user has suspended the job."""
+    queue: str
     priority_class: str
     conditions: tuple[Mapping[str, Any], ...]
     admission: Mapping[str, Any]
@@ -85,6 +86,7 @@ def read(resource: Mapping[str, Any]) -> Workload:
         deleting=bool(metadata.get("deletionTimestamp")),
         active=spec.get("active") is not False,
         suspended=ANNOTATION_SUSPENDED in annotations,
+        queue=spec.get("queueName") or "",
         priority_class=as_mapping(spec.get("priorityClassRef")).get("name") or "",
         conditions=tuple(maps(status.get("conditions"))),
         admission=as_mapping(status.get("admission")),
@@ -107,13 +109,13 @@ class Request:
     pod_sets: tuple[pod_sets.PodSet, ...]
 
 
-def request(job: DLJob, labels: Mapping[str, Any]) -> Request:
-    """The request of a job with these ``labels``."""
+def request(job: DLJob, labels: Mapping[str, Any], queue: str = "") -> Request:
+    """The request of a job with these ``labels``; ``queue`` is that of its Workload, for a job that names none."""
     sets = tuple(pod_sets.build(job))
     limit = str(labels.get(c.LABEL_KUEUE_TIME_LIMIT) or "")
     classes = (one["template"]["spec"].get("priorityClassName") for one in sets)
     return Request(
-        queue=str(labels.get(c.LABEL_KUEUE_QUEUE) or ""),
+        queue=str(labels.get(c.LABEL_KUEUE_QUEUE) or queue),
         priority_class=str(labels.get(c.LABEL_KUEUE_PRIORITY) or ""),
         pod_priority_class=str(next(filter(None, classes), "")),
         time_limit=int(limit) if limit.isdecimal() and int(limit) else None,
