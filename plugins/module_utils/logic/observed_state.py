@@ -152,6 +152,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         terminating=metadata.get("deletionTimestamp") or "",
         evicted_by_taint=disrupted and _is_evicted_by_taint(status),
         grace_period=metadata.get("deletionGracePeriodSeconds") or 0.0,
+        finalizers=tuple(metadata.get("finalizers") or ()),
         group=labels.get(c.LABEL_REPLICA_GROUP, ""),
         pod_groups=pod_groups_of(labels, annotations, spec),
         last_failure=_last_failure(metadata, main, disrupted) if ended else None,

@@ -102,6 +102,8 @@ class PodState:
     """Whether a taint of its node evicted it: the node is lost, or somebody clears it."""
     grace_period: float = 0.0
     """Seconds between the request to delete it and ``terminating``."""
+    finalizers: tuple[str, ...] = ()
+    """What others have to do before it goes, once its node has ended it."""
     ended_elsewhere: bool = False
     """Whether ``ended`` is that of another container than the framework's, which then has not run."""
     has_run: bool = False

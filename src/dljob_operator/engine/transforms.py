@@ -21,6 +21,7 @@ _METADATA = (
     "ownerReferences",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
+    "finalizers",
     "creationTimestamp",
 )
 

@@ -41,6 +41,26 @@ def test_the_status_and_an_event_say_so_once() -> None:
     assert (later.status, later.events, later.requeue_after) == (None, (), None), "and nothing more is written"
 
 
+@pytest.mark.parametrize(
+    ("phase", "grace", "is_named"),
+    [
+        ("Running", 30, False),  # its node may be gone
+        ("Running", 0, True),  # its node has ended it
+        ("Succeeded", 30, True),
+        ("Failed", 30, True),
+    ],
+)
+def test_a_pod_that_somebodys_finalizer_keeps(phase: str, grace: int, is_named: bool) -> None:
+    cluster = with_a_dead_node(1)
+    pod = cluster.pod("worker", 1)
+    pod["metadata"] |= {"finalizers": ["kueue.x-k8s.io/managed"], "deletionGracePeriodSeconds": grace}
+    pod["status"]["phase"] = phase
+    cluster.advance(60)
+    cluster.step()
+    assert ("finalizers to remove them: kueue.x-k8s.io/managed" in cluster.status["reason"]) == is_named
+    assert ("--force" in cluster.status["reason"]) != is_named
+
+
 EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
 
 
@@ -135,10 +155,12 @@ def test_the_next_check(seconds: float, check: float | None) -> None:
 def test_the_engines_cache_keeps_what_this_needs() -> None:
     job = mxjob("digits").v1().workers(1).job()
     pod = pod_of(job, "worker", 0).running().deleting().resource()
+    pod["metadata"]["finalizers"] = ["somebody/waits"]
     cached = transforms.owned(OWNED_KINDS["Pod"].cached or {})(pod)
     seen, known = (build_observed_state(Owner("default", job.uid), "mxnet", [one], []).pods for one in (pod, cached))
     assert seen == known
     assert (seen[0].terminating, seen[0].grace_period) == ("2026-01-02T12:00:30Z", 30)
+    assert seen[0].finalizers == ("somebody/waits",)
 
 
 RULE = {"action": "RestartJob", "onPodConditions": [{"type": "DisruptionTarget"}]}

@@ -41,6 +41,11 @@ def stuck(pods: Iterable[PodState], now: datetime) -> str:
         return ""
     pod = min(found, key=lambda one: one.name)
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    if pod.finalizers and not (pod.is_active and pod.grace_period):
+        return (
+            f"pod {pod.name}{more} has ended, and its replica waits for who has set its finalizers to remove them: "
+            f"{', '.join(pod.finalizers)}"
+        )
     where = f" on node {pod.node}" if pod.node else ""
     return (
         f"pod {pod.name}{more} should have terminated at {pod.terminating}{where}, and its replica waits for that: if "
