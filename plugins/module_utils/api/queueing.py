@@ -101,7 +101,9 @@ def settle(context: Context, queued: Queued, done: Done, now: datetime) -> Settl
     try:
         _carry_out(context, done.parsed, queued, step)
     except ApiError as e:
-        if e.status in (404, 409) and not isinstance(step, steps.Create | steps.Place | steps.Prioritize):
+        # the cache is behind, or Kueue was faster; of a class or a flavor 404 says that there is none
+        reads = isinstance(step, steps.Create | steps.Replace | steps.Place | steps.Prioritize)
+        if e.status == 409 or (e.status == 404 and not reads):
             return Settled(requeue_after=AGAIN)
         problem = _explain(e, step)
         told = turn.with_problem(done.status, queued.asked, problem) if queued.asked and not seen.ended else None
@@ -147,7 +149,13 @@ def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
             "integrations.frameworks in Kueue's configuration, or start the operator without --kueue",
         )
     manifest = workload.build(parsed.job, queued.asked, _priority(context, queued.asked))
-    context.client.request("POST", path, manifest, _QUERY)
+    try:
+        context.client.request("POST", path, manifest, _QUERY)
+    except ApiError as e:
+        name = manifest["metadata"]["name"]
+        if e.status != 409 or is_owned_by(context.client.request("GET", f"{path}/{name}"), parsed.owner):
+            raise
+        raise ApiError(0, "NameTaken", f"{name} exists and is not this job's: delete or rename it") from e
 
 
 def _rewritten(context: Context, parsed: Parsed, queued: Queued) -> Mapping[str, Any]:

@@ -311,7 +311,7 @@ class InformerSet:
             optional=True,
             page_size=_PER_PAGE,
             packing=AsText,
-            without="; the operator does not see when a group is deleted or changed",
+            without=f"; the operator does not see when a {kind.kind} is deleted or changed",
         )
 
     # Watch events (on the informers' threads)

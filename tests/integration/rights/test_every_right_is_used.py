@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info im
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import KUEUE_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
@@ -272,8 +273,13 @@ def waits_for_a_volume(operator: Operator) -> None:
 
 
 def test_every_right_is_used(start: Start, openshift: None) -> None:
-    # those to PodGroups are tested in test_gang_rights.py
-    roles = {right for right in granted(rules_of("ClusterRole")) if right.resource != "podgroups"}
+    # test_gang_rights.py and test_kueue_rights.py have the others
+    others = ("podgroups", "priorityclasses")
+    roles = {
+        right
+        for right in granted(rules_of("ClusterRole"))
+        if right.resource not in others and right.group != KUEUE_GROUP
+    }
     with start() as operator:
         operator.process.wait_ready()
         recorder = operator.recorder

@@ -96,6 +96,11 @@ class Lab:
                 return
         raise AssertionError("it does not settle")
 
+    def settle_fails(self) -> None:
+        """Two tries: the second writes the status."""
+        for _ in range(2):
+            assert not self.reconcile().ok
+
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
@@ -550,6 +555,43 @@ def test_beside_kueues_own_integration_it_makes_none() -> None:
     assert not outcome.ok
     assert "Kueue's own integration has the Workload theirs for this job" in outcome.message
     assert list(lab.server.objects["default", "workloads"]) == ["theirs"]
+
+
+def test_a_cache_that_lacks_the_new_workload_is_no_problem() -> None:
+    lab = Lab(pytorchjob(master=1))
+    lab.settle()
+    workloads = lab.server.objects["default", "workloads"]
+    found = workloads.copy()
+    workloads.clear()
+    lab.server.admission.append(lambda call, server: workloads.update(found) if call.method == "POST" else None)
+    outcome = lab.reconcile()
+    assert (outcome.ok, outcome.requeue_after) == (True, 0.5)
+
+
+def test_a_strangers_workload_of_that_name_is_reported() -> None:
+    lab = Lab(pytorchjob(master=1))
+    lab.settle()
+    (stranger,) = lab.server.objects["default", "workloads"].values()
+    name = stranger["metadata"]["name"]
+    metadata = {key: value for key, value in stranger["metadata"].items() if key != "ownerReferences"}
+    lab.server.objects["default", "workloads"][name] = {**stranger, "metadata": metadata}
+    lab.settle_fails()
+    assert (
+        lab.status["reason"]
+        == f"Waits in the queue team-a: Workload: {name} exists and is not this job's: delete or rename it"
+    )
+    assert not lab.pods
+
+
+def test_a_flavor_that_does_not_exist_is_reported() -> None:
+    lab = Lab(pytorchjob(master=1))
+    lab.settle()
+    lab.kueue.admit("gone")
+    lab.settle_fails()
+    assert (
+        lab.status["reason"] == 'Waits in the queue team-a: Workload: resourceflavors.kueue.x-k8s.io "gone" not found'
+    )
+    assert not lab.pods
 
 
 def test_a_cluster_without_kueue_is_reported() -> None:

@@ -41,6 +41,13 @@ def test_the_gang_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
         settings(monkeypatch, DLJOB_GANG_SCHEDULER_NAME="a b")
 
 
+def test_the_way_into_kueue(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not settings(monkeypatch).kueue
+    assert settings(monkeypatch, DLJOB_KUEUE="workloads").kueue
+    with pytest.raises(AnsibleActionFail, match="DLJOB_KUEUE: 'pods' is not workloads"):
+        settings(monkeypatch, DLJOB_KUEUE="pods")
+
+
 def test_the_image_with_kubectl_reaches_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     def image(given: str) -> str:
         monkeypatch.setenv("DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", given)

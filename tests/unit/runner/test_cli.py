@@ -85,6 +85,22 @@ def test_the_gang_scheduler_reaches_the_runs(
     assert "'My Scheduler' is no schedulerName; write volcano" in capsys.readouterr().err
 
 
+def test_the_way_into_kueue_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def way(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_KUEUE"]
+
+    assert way() == ""
+    assert way("--kueue", "workloads") == "workloads"
+    monkeypatch.setenv("DLJOB_KUEUE", "workloads")
+    assert way() == "workloads"
+    assert way("--kueue=") == ""
+    with pytest.raises(SystemExit):
+        way("--kueue", "pods")
+    assert "'pods' is not workloads; leave it empty for Kueue's own integration" in capsys.readouterr().err
+
+
 def test_how_many_services_reaches_the_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

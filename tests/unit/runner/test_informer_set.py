@@ -585,6 +585,23 @@ def test_only_the_groups_of_the_gang_scheduler_are_watched(scheduler: str, watch
     assert all(source.selector == "app.kubernetes.io/managed-by=dljob-operator" for source in found)
 
 
+def test_a_change_of_kueues_workload_requeues_its_job_and_a_run_gets_what_kueue_says() -> None:
+    assert not any("workloads" in informer.source.what for informer in Fed().set._informers)
+    fed = Fed(kueue=True)
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.events.taken()
+    made = pod("1", "queued") | {
+        "spec": {"podSets": [{}], "queueName": "a"},
+        "status": {"admission": {"clusterQueue": "b"}},
+    }
+    fed.feed("workloads.kueue.x-k8s.io", "ADDED", made)
+    assert [call[0] for call in fed.events.taken()] == ["1"]
+    snapshot = fed.set.view([job("1")]).snapshot
+    assert snapshot is not None
+    (seen,) = snapshot["1"]["Workload"]
+    assert (seen["spec"], seen["status"]) == ({"queueName": "a"}, {"admission": {"clusterQueue": "b"}})
+
+
 def test_a_change_of_the_group_requeues_its_job_and_a_run_gets_it() -> None:
     fed = Fed(gang=gang_scheduler("volcano"))
     fed.feed(str(ECHO), "ADDED", job("1"))
@@ -609,7 +626,7 @@ def test_jobs_are_reconciled_where_the_cluster_does_not_serve_the_group(caplog: 
     remedy = OWNED_KINDS["PodGroup.scheduling.volcano.sh"].remedy
     error = f"the cluster has no podgroups.scheduling.volcano.sh, and jobs wait for it: {remedy}"
     assert record.__dict__["dljob_fields"]["error"] == error
-    assert groups.source.without == "; the operator does not see when a group is deleted or changed"
+    assert groups.source.without == "; the operator does not see when a PodGroup is deleted or changed"
 
 
 def test_a_job_queues_with_those_of_its_namespace() -> None:
