@@ -133,6 +133,11 @@ def pods_of(here: Cluster, job: Job) -> list[Resource]:
     return here.owned_pods(job.uid)
 
 
+def all_terminate(pods: list[Resource]) -> bool:
+    """Whether none is there that nobody has deleted."""
+    return all(pod["metadata"].get("deletionTimestamp") for pod in pods)
+
+
 def says(status: Mapping[str, Any], text: str) -> bool:
     return text in str(status.get("reason"))
 

@@ -177,7 +177,7 @@ def kueue_component_files() -> dict[str, str]:
         {
             "apiGroups": [kind.group],
             "resources": [kind.plural],
-            "verbs": ["create", "delete", "get", "list", "patch", "watch"],
+            "verbs": ["create", "delete", "list", "patch", "watch"],
         },
         {"apiGroups": [kind.group], "resources": [f"{kind.plural}/status"], "verbs": ["patch"]},
         {"apiGroups": [kind.group], "resources": ["resourceflavors", "workloadpriorityclasses"], "verbs": ["get"]},

@@ -19,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_optio
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import WORKLOAD
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_KUEUE_JOB_UID
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_KUEUE_JOB_UID
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 POLL = 10.0
@@ -137,11 +137,8 @@ def _carry_out(context: Context, parsed: Parsed, queued: Queued, step: steps.Ste
 def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
     assert parsed.job is not None
     assert queued.asked is not None
-    namespace, uid = parsed.owner.namespace, parsed.owner.uid
-    path = paths.collection(_KIND.api_version, _KIND.kind, namespace)
-    others = context.client.request("GET", path, query={"labelSelector": f"{LABEL_KUEUE_JOB_UID}={uid}"})
-    theirs = [one["metadata"]["name"] for one in others.get("items", ()) if is_owned_by(one, parsed.owner)]
-    if theirs:
+    path = paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)
+    if theirs := _listed(context, parsed, LABEL_KUEUE_JOB_UID):
         raise ApiError(
             0,
             "QueuedTwice",
@@ -153,9 +150,16 @@ def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
         context.client.request("POST", path, manifest, _QUERY)
     except ApiError as e:
         name = manifest["metadata"]["name"]
-        if e.status != 409 or is_owned_by(context.client.request("GET", f"{path}/{name}"), parsed.owner):
+        if e.status != 409 or name in _listed(context, parsed, LABEL_JOB_UID):
             raise
         raise ApiError(0, "NameTaken", f"{name} exists and is not this job's: delete or rename it") from e
+
+
+def _listed(context: Context, parsed: Parsed, label: str) -> list[str]:
+    """The names of the job's Workloads that have its uid in this label, from the API server."""
+    path = paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)
+    found = context.client.request("GET", path, query={"labelSelector": f"{label}={parsed.owner.uid}"})
+    return [one["metadata"]["name"] for one in found.get("items", ()) if is_owned_by(one, parsed.owner)]
 
 
 def _rewritten(context: Context, parsed: Parsed, queued: Queued) -> Mapping[str, Any]:

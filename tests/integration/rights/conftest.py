@@ -36,11 +36,14 @@ def _namespaces(kube: KubeApi) -> Iterator[tuple[str, str]]:
             kube.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
+CLUSTER_SCOPED = {"nodes", "resourceflavors", "workloadpriorityclasses", "priorityclasses"}
+
+
 @contextmanager
 def _account(kube: KubeApi, own: str, watched: str, missing: Right | None) -> Iterator[str]:
     """A service account in `own` with the rights of the manifests but for `missing`; its token."""
     rules = less(rules_of("ClusterRole"), missing)
-    nodes = [rule for rule in rules if rule["resources"] == ["nodes"]]
+    of_cluster = [rule for rule in rules if CLUSTER_SCOPED.issuperset(rule["resources"])]
     path = f"/api/v1/namespaces/{own}/serviceaccounts"
     kube.request("POST", path, {"metadata": {"name": "operator"}})
     subjects = [{"kind": "ServiceAccount", "name": "operator", "namespace": own}]
@@ -60,8 +63,8 @@ def _account(kube: KubeApi, own: str, watched: str, missing: Right | None) -> It
         # what is in a namespace is granted in the jobs' namespace only: the Role has to do in the operator's own
         make("", "clusterroles", f"{own}", {"rules": rules})
         bind(watched, "ClusterRole", own)
-        make("", "clusterroles", f"{own}-nodes", {"rules": nodes})
-        bind("", "ClusterRole", f"{own}-nodes")
+        make("", "clusterroles", f"{own}-cluster", {"rules": of_cluster})
+        bind("", "ClusterRole", f"{own}-cluster")
         make(own, "roles", "config", {"rules": rules_of("Role")})
         bind(own, "Role", "config")
         yield str(kube.request("POST", f"{path}/operator/token", {"spec": {}})["status"]["token"])
