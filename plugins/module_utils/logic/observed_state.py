@@ -6,7 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, digits
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    batch_job,
+    digits,
+    restart_rules,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     Owner,
     controller_uid,
@@ -115,8 +119,9 @@ def _pod(pod: Resource, container: str) -> PodState:
     waiting, pending_since = _waiting(statuses, status), _pending_since(metadata, status, phase)
     main = _main_container(statuses, container, phase)
     state = main.get("state") or {}
-    last = main.get("lastState") or {}
-    ended = state.get("terminated") or last.get("terminated")
+    own: Resource = next((one for one in spec.get("containers") or () if one.get("name") == container), {})
+    ended = restart_rules.last_end(own, main, status)
+    by_rule = phase not in _ENDED and restart_rules.applies(own, ended, status)
     return PodState(
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
@@ -131,13 +136,14 @@ def _pod(pod: Resource, container: str) -> PodState:
         services=annotations.get(c.ANNOTATION_SERVICES, ""),
         node=spec.get("nodeName") or "",
         restarts=_restarts(statuses, container),
-        restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,
+        restart_policy=own.get("restartPolicy") or spec.get("restartPolicy") or c.RESTART_ALWAYS,
         container=main.get("name") or container,
         ended=_termination(ended) if ended else None,
         ended_elsewhere=bool(ended) and main.get("name") != container,
         terminated="terminated" in state,
         is_ready=("Ready", "True") in conditions,
-        is_active=_is_active(status, phase),
+        restarted_by_rule=by_rule,
+        is_active=_is_active(status, phase) or by_rule,
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         waiting=waiting,
@@ -156,7 +162,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         group=labels.get(c.LABEL_REPLICA_GROUP, ""),
         pod_groups=pod_groups_of(labels, annotations, spec),
         last_failure=_last_failure(metadata, main, disrupted) if ended else None,
-        crash_loop=_crash_loop(metadata, spec, status, main),
+        crash_loop=_crash_loop(metadata, spec, status, main, own),
     )
 
 
@@ -166,23 +172,29 @@ def _last_failure(metadata: Resource, main: Resource, disrupted: bool) -> Contai
     The present end of a container of a pod that is being deleted may be its answer to the deletion: a container that
     had failed was running again. The last status of such a pod has no end before that any more.
     """
-    before = (main.get("lastState") or {}).get("terminated") or {}
-    now = (main.get("state") or {}).get("terminated") or {}
+    before = restart_rules.real((main.get("lastState") or {}).get("terminated")) or {}
+    now = restart_rules.real((main.get("state") or {}).get("terminated")) or {}
     if now.get("exitCode") and not disrupted and not metadata.get("deletionTimestamp"):
         return _end(metadata, main, now)
     return _end(metadata, main, before) if before.get("exitCode") else None
 
 
-def _crash_loop(metadata: Resource, spec: Resource, status: Resource, main: Resource) -> ContainerEnd | None:
+def _crash_loop(
+    metadata: Resource, spec: Resource, status: Resource, main: Resource, own: Resource
+) -> ContainerEnd | None:
     """See :attr:`PodState.crash_loop`."""
     if status.get("phase") in _ENDED or metadata.get("deletionTimestamp"):
         return None
-    restarts = (spec.get("restartPolicy") or c.RESTART_ALWAYS) != c.RESTART_NEVER
+    policy = spec.get("restartPolicy") or c.RESTART_ALWAYS
     for one in (main, *(status.get("initContainerStatuses") or ())):
         state = one.get("state") or {}
         ended = (one.get("lastState") or {}).get("terminated")
         if (state.get("waiting") or {}).get("reason") != "CrashLoopBackOff":
-            ended = state.get("terminated") if restarts else None
+            ended = state.get("terminated")
+            declared = own if one is main else {}
+            restarts = (declared.get("restartPolicy") or policy) != c.RESTART_NEVER
+            if not (restarts or restart_rules.applies(declared, ended, status)):
+                continue
         if ended and ended.get("exitCode"):
             return _end(metadata, one, ended)
     return None
@@ -256,7 +268,7 @@ def _waiting(statuses: list[Resource], status: Resource) -> str:
     for container in statuses:
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason = waiting.get("reason") or ""
-        if reason and reason not in ("ContainerCreating", "PodInitializing", "CrashLoopBackOff"):
+        if reason and reason not in ("ContainerCreating", "PodInitializing", "CrashLoopBackOff", restart_rules.ALL):
             return f"{reason}: {waiting['message']}" if waiting.get("message") else str(reason)
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
@@ -266,7 +278,7 @@ def _waiting(statuses: list[Resource], status: Resource) -> str:
 
 def _pending_since(metadata: Resource, status: Resource, phase: str) -> str:
     """See :attr:`PodState.pending_since`. Init containers may take hours, to copy data, which is no wait."""
-    if phase != "Pending":
+    if phase != "Pending" or restart_rules.has_restarted_all(status):
         return ""
     states = [one.get("state") or {} for one in status.get("initContainerStatuses") or ()]
     # a sidecar among the init containers runs on while the others wait

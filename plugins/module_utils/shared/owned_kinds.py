@@ -84,7 +84,10 @@ class OwnedKind:
 
 
 _POD_FIELDS = {
-    "spec": {"nodeName": True, "restartPolicy": True, SCHEDULING_GROUP: True, "containers": {"name": True}},
+    "spec": {
+        **dict.fromkeys(("nodeName", "restartPolicy", SCHEDULING_GROUP), True),
+        "containers": dict.fromkeys(("name", "restartPolicy", "restartPolicyRules"), True),
+    },
     "status": {
         **dict.fromkeys(("phase", "reason", "message", "podIP", "startTime"), True),
         **dict.fromkeys(("conditions", "containerStatuses", "initContainerStatuses"), True),

@@ -72,6 +72,7 @@ class PodState:
     restarts: int
     """Restart count of the framework's container (restarts in place, by the kubelet)."""
     restart_policy: str
+    """Of the framework's container: its own, or else the pod's."""
     container: str
     """The container that ``ended`` and ``terminated`` describe: the framework's, or one that kept it from starting."""
     ended: Termination | None
@@ -130,6 +131,9 @@ class PodState:
     unseen_end: str = ""
     """Since when a Job that runs the replica has failed whose pod shows no failure and runs (RFC 3339): the watch of
     the pods is behind that of the Jobs. "" otherwise."""
+    restarted_by_rule: bool = False
+    """Whether the kubelet answers ``ended``, or has answered it, by restartPolicyRules of a container: the program has
+    failed, and the replica has not."""
     lacks_pod_since: str = ""
     """Since when the Job that runs the replica has had no pod that runs or will run (RFC 3339): its creation, or the
     end of its last pod. "" where it has one, or has ended."""

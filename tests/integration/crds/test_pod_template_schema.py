@@ -181,9 +181,12 @@ RICH: Job = {
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
         "ephemeralContainers": [],
+        "hostUsers": False,
+        "schedulingGroup": {"podGroupName": "g"},
         "volumes": [
             {"name": "a", "emptyDir": {"medium": "Memory", "sizeLimit": 1}},
             {"name": "b", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+            {"name": "i", "image": {"reference": "data:1", "pullPolicy": "IfNotPresent"}},
             {
                 "name": "c",
                 "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}},
@@ -196,7 +199,14 @@ CONTAINER: Job = {
         {"name": "A", "value": None},
         {"name": "B", "valueFrom": {"resourceFieldRef": {"resource": "x", "divisor": 1}}},
     ],
-    "resources": {"limits": {"cpu": 1, "memory": 1500000000, "nvidia.com/gpu": "1"}, "requests": None},
+    "resources": {
+        "limits": {"cpu": 1, "memory": 1500000000, "nvidia.com/gpu": "1"},
+        "requests": None,
+        "claims": [{"name": "gpu", "request": "first"}],
+    },
+    "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}],
+    "restartPolicy": "Never",
+    "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}],
     "ports": [{"name": "p", "containerPort": 80}],
     "livenessProbe": {"httpGet": {"port": "p"}},
     "readinessProbe": {"tcpSocket": {"port": 80}},

@@ -36,6 +36,26 @@ def test_every_job_owns_pods_services_and_config_maps() -> None:
             {"spec": {"containers": [{"name": "a"}, {}]}},
         ),
         (
+            {
+                "spec": {
+                    "containers": [{"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart"}], "env": []}]
+                }
+            },
+            {"spec": {"containers": [{"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart"}]}]}},
+        ),
+        (
+            {
+                "status": {
+                    "containerStatuses": [{"name": "a", "allocatedResourcesStatus": [{"name": "nvidia.com/gpu"}]}]
+                }
+            },
+            {
+                "status": {
+                    "containerStatuses": [{"name": "a", "allocatedResourcesStatus": [{"name": "nvidia.com/gpu"}]}]
+                }
+            },
+        ),
+        (
             {"status": {"phase": "Running", "conditions": [{"type": "Ready"}], "hostIP": "x"}},
             {"status": {"phase": "Running", "conditions": [{"type": "Ready"}]}},
         ),

@@ -54,6 +54,11 @@ def test_types_with_the_same_template_share_it() -> None:
     [
         (lambda j: j.container("Worker", image="train:2"), {"Worker"}),
         (lambda j: j.template_metadata("Server", labels={"a": "b"}), {"Server"}),
+        (lambda j: j.pod("Worker", hostUsers=False), {"Worker"}),
+        (lambda j: j.pod("Worker", volumes=[{"name": "data", "image": {"reference": "data:1"}}]), {"Worker"}),
+        (lambda j: j.pod("Worker", resourceClaims=[{"name": "gpu", "resourceClaimName": "a"}]), {"Worker"}),
+        (lambda j: j.container("Worker", resources={"claims": [{"name": "gpu"}]}), {"Worker"}),
+        (lambda j: j.container("Worker", restartPolicyRules=[{"action": "Restart"}]), {"Worker"}),
         (lambda j: j.restart("Never", "Worker"), {"Worker"}),
         # every process reads the whole cluster when it starts
         (lambda j: j.workers(3), {"Scheduler", "Server", "Worker"}),

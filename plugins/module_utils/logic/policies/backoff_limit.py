@@ -41,7 +41,14 @@ def exceeded(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState], l
     if last is not None:
         failure = describe(last)
         return dataclasses.replace(failure, reason=c.REASON_BACKOFF, message=f"{message}; last: {failure.message}")
-    return Failure(c.REASON_BACKOFF, f"{message}; last: {losses.last.message}" if losses.last else message)
+    if losses.last:
+        return Failure(c.REASON_BACKOFF, f"{message}; last: {losses.last.message}")
+    # the kubelet keeps no exit code of a pod all of whose containers it has restarted
+    most = max((p for p in pods if p.restarts), key=lambda p: p.restarts, default=None)
+    if most is None:
+        return Failure(c.REASON_BACKOFF, message)
+    text = f"the kubelet has restarted pod {most.display_name} in place (restartCount {most.restarts})"
+    return Failure(c.REASON_BACKOFF, f"{message}; {text}", most.pod_name)
 
 
 def _is_counted(pod: PodState) -> bool:

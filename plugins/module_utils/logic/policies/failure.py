@@ -42,10 +42,13 @@ class Failure:
 def has_failed(pod: PodState) -> bool:
     """Whether the pod has failed and will not run again: its phase is Failed, or its container failed under Never.
 
-    A pod whose framework container has succeeded has not failed, even if a sidecar has.
+    A pod whose framework container has succeeded has not failed, even if a sidecar has. Nor has one whose container the
+    kubelet starts again by a rule.
     """
     if pod.phase == "Failed":
         return not has_succeeded(pod)
+    if pod.restarted_by_rule:
+        return False
     return pod.terminated and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
 
 
@@ -162,6 +165,8 @@ def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
             pod.index == job.success_target.index or job.mode == c.MODE_LOCAL
         )
         if not is_target:
+            return False
+        if pod.restarted_by_rule:
             return False
         # the last termination counts even where the kubelet, by the template's OnFailure, has restarted the container
         if pod.ended is not None and pod.ended.code != 0 and not pod.disrupted:

@@ -258,7 +258,7 @@ def _ends(job: DLJob, pods: Iterable[PodState], known: Loss | None, now: datetim
         is_fatal = failure.action_for(job, pod) == ACTION_FAIL_JOB or failure.is_fatal(job, group, pod)
         # the list layouts have no Never of a replica type
         runs_again = job.flavor.fails_by == FAILS_BY_TARGET or group.restart_policy != c.RESTART_NEVER
-        may_follow = runs_again and has_error and not _is_taken(pod)
+        may_follow = (runs_again or pod.restarted_by_rule) and has_error and not _is_taken(pod)
         is_loss = bool(pod.deleting) or not is_fatal
         time, replica = _time(pod, known, now), key(pod.type, pod.index)
         yield _End(time, replica, pod, is_loss, is_loss and _is_retryable(job, pod), may_follow)
