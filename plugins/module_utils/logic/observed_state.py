@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
     batch_job,
+    device_health,
     digits,
     restart_rules,
 )
@@ -121,6 +122,7 @@ def _pod(pod: Resource, container: str) -> PodState:
     state = main.get("state") or {}
     own: Resource = next((one for one in spec.get("containers") or () if one.get("name") == container), {})
     ended = restart_rules.last_end(own, main, status)
+    device = device_health.unhealthy(statuses, container)
     by_rule = phase not in _ENDED and restart_rules.applies(own, ended, status)
     return PodState(
         name=metadata.get("name", ""),
@@ -161,8 +163,9 @@ def _pod(pod: Resource, container: str) -> PodState:
         finalizers=tuple(metadata.get("finalizers") or ()),
         group=labels.get(c.LABEL_REPLICA_GROUP, ""),
         pod_groups=pod_groups_of(labels, annotations, spec),
-        last_failure=_last_failure(metadata, main, disrupted) if ended else None,
-        crash_loop=_crash_loop(metadata, spec, status, main, own),
+        last_failure=_on(device, _last_failure(metadata, main, disrupted)) if ended else None,
+        crash_loop=_on(device, _crash_loop(metadata, spec, status, main, own)),
+        device=device,
     )
 
 
@@ -202,6 +205,11 @@ def _crash_loop(
 
 def _end(metadata: Resource, container: Resource, ended: Resource) -> ContainerEnd:
     return ContainerEnd(metadata.get("name", ""), container.get("name") or "", _termination(ended))
+
+
+def _on(device: str, end: ContainerEnd | None) -> ContainerEnd | None:
+    """``end`` with the clause about unhealthy devices."""
+    return dataclasses.replace(end, device=device) if end and device else end
 
 
 def _has_condition(status: Resource, type_: str) -> bool:

@@ -36,6 +36,8 @@ class ContainerEnd:
     pod: str
     container: str
     ended: Termination
+    device: str = ""
+    """As :attr:`PodState.device`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ class PodState:
     restarted_by_rule: bool = False
     """Whether the kubelet answers ``ended``, or has answered it, by restartPolicyRules of a container: the program has
     failed, and the replica has not."""
+    device: str = ""
+    """A clause about its unhealthy devices, such as GPUs, "" where it has none."""
     lacks_pod_since: str = ""
     """Since when the Job that runs the replica has had no pod that runs or will run (RFC 3339): its creation, or the
     end of its last pod. "" where it has one, or has ended."""

@@ -216,13 +216,14 @@ def describe(pod: PodState) -> Failure:
         return _out_of_retries(pod.last_failure)
     if pod.ended is None or pod.ended.code == 0:
         reason = pod.reason or "Error"
-        return _with_log_tail(Failure(reason, f"{pod.subject} failed: {reason}", pod.pod_name, log=pod.message))
+        text = _with_device(f"{pod.subject} failed: {reason}", pod.device)
+        return _with_log_tail(Failure(reason, text, pod.pod_name, log=pod.message))
     reason = pod.ended.reason if pod.ended.reason == c.REASON_OOM else pod.reason or pod.ended.reason or "Error"
     logs = [pod.message, pod.ended.message] if reason == pod.reason else [pod.ended.message or pod.message]
     return _with_log_tail(
         Failure(
             reason,
-            f"container {pod.container} of pod {pod.display_name} exited with {pod.ended.code} ({reason})",
+            _with_device(_exit(pod.container, pod.display_name, pod.ended.code, reason), pod.device),
             pod.name,
             pod.container,
             pod.ended.code,
@@ -234,8 +235,16 @@ def describe(pod: PodState) -> Failure:
 def describe_end(end: ContainerEnd) -> Failure:
     """A container that failed, in one sentence like :func:`describe`; its pod may be gone."""
     reason = end.ended.reason or "Error"
-    text = f"container {end.container} of pod {end.pod} exited with {end.ended.code} ({reason})"
+    text = _with_device(_exit(end.container, end.pod, end.ended.code, reason), end.device)
     return _with_log_tail(Failure(reason, text, end.pod, end.container, end.ended.code, end.ended.message))
+
+
+def _exit(container: str, pod: str, code: int, reason: str) -> str:
+    return f"container {container} of pod {pod} exited with {code} ({reason})"
+
+
+def _with_device(text: str, device: str) -> str:
+    return f"{text}, and its {device}" if device else text
 
 
 def _out_of_retries(last: ContainerEnd) -> Failure:
@@ -263,13 +272,14 @@ def _failure_by_rule(pod: PodState, match: Match) -> Failure:
         end = (
             f", and its container {pod.container} exited with {pod.ended.code}" if pod.ended and pod.ended.code else ""
         )
-        message = f"{pod.subject} has the condition {condition}{end}, {rule}"
+        message = f"{_with_device(f'{pod.subject} has the condition {condition}{end}', pod.device)}, {rule}"
         code = pod.ended.code if end and pod.ended else None
         container, log = pod.container if end else "", pod.message
     else:
         container, code = match.container.name, match.container.code
         reason = f" ({match.container.reason})" if match.container.reason else ""
-        message = f"container {container} of pod {pod.display_name} exited with {code}{reason}, {rule}"
+        text = f"container {container} of pod {pod.display_name} exited with {code}{reason}"
+        message = f"{_with_device(text, pod.device)}, {rule}"
         log = pod.ended.message if pod.ended and container == pod.container else pod.message
     return _with_log_tail(Failure(c.REASON_FAILURE_POLICY, message, pod.pod_name, container, code, log))
 
