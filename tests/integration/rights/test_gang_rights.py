@@ -82,6 +82,7 @@ def test_a_job_waits_for_the_groups_of_kubernetes_itself_and_uses_every_right(
             "every right is used",
         )
         assert not operator.recorder.refused, operator.log
+        assert operator.recorder.warnings == set(), "the API server warns of a request about groups, or their pods"
 
 
 @pytest.mark.parametrize(
