@@ -68,7 +68,8 @@ def test_the_failure_of_a_launcher_whose_key_ssh_ignores_quotes_ssh(here: Cluste
     """The kubelet lets the group of ``fsGroup`` read the key, whatever the volume's mode is."""
     manifest = mpijob("group-key", "", backoffLimit=0, cleanPodPolicy="Running")
     del manifest["spec"]["sshAuthMountPath"]
-    answers = "read -r host _ </etc/mpi/hostfile; until bash -c '</dev/tcp/'$host'/22' 2>/dev/null; do sleep 1; done"
+    connect = 'python3 -c "import socket, sys; socket.create_connection((sys.argv[1], 2222), 2)"'
+    answers = f"read -r host _ </etc/mpi/hostfile; until {connect} $host 2>/dev/null; do sleep 1; done"
     programs = {"Launcher": f"{answers}; exec mpirun --allow-run-as-root -n 1 true",
                 "Worker": "ssh-keygen -q -t rsa -N '' -f /tmp/key && exec /usr/sbin/sshd -De -o HostKey=/tmp/key"}  # fmt: skip
     for type_, command in programs.items():

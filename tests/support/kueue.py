@@ -104,7 +104,7 @@ class Kueue:
         return None
 
     def usage(self, cluster_queue: str) -> dict[str, str]:
-        """By resource, what the workloads of the ClusterQueue hold, all flavors together if there is one flavor."""
+        """By resource, the quota that is reserved in a ClusterQueue of one flavor."""
         found = self.custom.get_cluster_custom_object(GROUP, VERSION, "clusterqueues", cluster_queue)
         return {
             one["name"]: str(one["total"])
