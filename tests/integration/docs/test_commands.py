@@ -112,6 +112,7 @@ RUN_BY = {
     r"kubectl replace --force": "tests/e2e/test_recreation.py::test_kubectl_replaces_a_running_job",
     r"kubectl get --raw /api/v1/namespaces/NAMESPACE/pods/POD:6789/proxy/readyz": MENTION,
     r"kubectl apply( -k)?": MENTION,
+    r"kubectl patch pod --subresource resize": "tests/e2e/test_new_pod_fields.py::test_a_pod_that_is_resized_in_place_stays",
     r"kubectl scale": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     r"kubectl get mxjobs": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
     r"kubectl apply -f examples/mxnet-digits\.yaml": DEMO,

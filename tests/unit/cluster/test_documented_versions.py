@@ -35,5 +35,7 @@ def test_the_default() -> None:
 
 
 def test_the_others() -> None:
-    others = ", ".join(minor for minor in versions.KUBERNETES if minor != versions.DEFAULT_KUBERNETES)
-    assert f"| Kubernetes | {others} (" in document("README.md")
+    *supported, ended = (minor for minor in versions.KUBERNETES if minor != versions.DEFAULT_KUBERNETES)
+    assert f"| Kubernetes | {', '.join(supported)} (" in document("README.md")
+    assert f"| Kubernetes | {ended}, past its end of life |" in document("README.md")
+    assert f"| Kueue | {versions.KUEUE.removeprefix('v')}, by `--kueue workloads` |" in document("README.md")
