@@ -1,8 +1,8 @@
 """One reconcile of one job: parse -> read -> plan -> resolve -> apply -> conclude -> commit.
 
-Here the pure logic meets the API; :mod:`.cache_checks` asks it what a plan presumes. Each step is a function of the
-results before it. ``parse`` comes before ``read`` because the job and its framework decide which kinds of owned objects
-are read.
+Here the pure logic meets the API. :mod:`.cache_checks` asks it what a plan presumes; :mod:`.queueing` holds a job back
+after ``parse``, and writes its Workload after ``commit``. Each step is a function of the results before it. ``parse``
+comes before ``read`` because the job and its framework decide which kinds of owned objects are read.
 """
 
 from __future__ import annotations
