@@ -112,7 +112,6 @@ def settle(context: Context, queued: Queued, done: Done, now: datetime) -> Settl
 
 
 def _carry_out(context: Context, parsed: Parsed, queued: Queued, step: steps.Step) -> None:
-    assert parsed.job is not None or isinstance(step, steps.Report)
     match step:
         case steps.Create():
             _create(context, parsed, queued)
@@ -121,8 +120,8 @@ def _carry_out(context: Context, parsed: Parsed, queued: Queued, step: steps.Ste
         case steps.Replace():
             _patch(context, parsed, queued, _rewritten(context, parsed, queued))
         case steps.Prioritize():
-            assert queued.asked is not None
-            spec = workload.priority_of(queued.asked, _priority(context, queued.asked))
+            asked = _asked(queued)
+            spec = workload.priority_of(asked, _priority(context, asked))
             _patch(context, parsed, queued, {"spec": spec or {"priorityClassRef": None, "priority": 0}})
         case steps.Place(flavors):
             specs = {name: _get(context, "resourceflavors", name).get("spec") or {} for name in flavors}
@@ -135,8 +134,6 @@ def _carry_out(context: Context, parsed: Parsed, queued: Queued, step: steps.Ste
 
 
 def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
-    assert parsed.job is not None
-    assert queued.asked is not None
     path = paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)
     if theirs := _listed(context, parsed, LABEL_KUEUE_JOB_UID):
         raise ApiError(
@@ -145,7 +142,7 @@ def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
             f"Kueue's own integration has the Workload {theirs[0]} for this job: take the kind out of "
             "integrations.frameworks in Kueue's configuration, or start the operator without --kueue",
         )
-    manifest = workload.build(parsed.job, queued.asked, _priority(context, queued.asked))
+    manifest = _manifest(context, parsed, queued)
     try:
         context.client.request("POST", path, manifest, _QUERY)
     except ApiError as e:
@@ -163,9 +160,7 @@ def _listed(context: Context, parsed: Parsed, label: str) -> list[str]:
 
 
 def _rewritten(context: Context, parsed: Parsed, queued: Queued) -> Mapping[str, Any]:
-    assert parsed.job is not None
-    assert queued.asked is not None
-    new = workload.build(parsed.job, queued.asked, _priority(context, queued.asked))
+    new = _manifest(context, parsed, queued)
     spec = {"maximumExecutionTimeSeconds": None, **new["spec"]}
     return {"metadata": {"annotations": new["metadata"]["annotations"]}, "spec": spec}
 
@@ -183,8 +178,22 @@ def _get(context: Context, plural: str, name: str) -> Mapping[str, Any]:
     return context.client.request("GET", f"/apis/{_KIND.api_version}/{plural}/{name}")
 
 
+def _manifest(context: Context, parsed: Parsed, queued: Queued) -> Mapping[str, Any]:
+    if parsed.job is None:
+        raise LookupError("an invalid job asks for nothing")
+    asked = _asked(queued)
+    return workload.build(parsed.job, asked, _priority(context, asked))
+
+
+def _asked(queued: Queued) -> workload.Request:
+    if queued.asked is None:
+        raise LookupError("an invalid job asks for nothing")
+    return queued.asked
+
+
 def _found(queued: Queued) -> workload.Workload:
-    assert queued.found is not None
+    if queued.found is None:
+        raise LookupError("the step is for a Workload that exists")
     return queued.found
 
 
