@@ -27,6 +27,7 @@ def definition(group: str, version: str) -> dict[str, Any]:
 
 
 NATIVE = "scheduling.k8s.io/v1beta1"
+PLURAL = "podgroups"
 
 
 def serves_native_groups(kube: KubeApi) -> bool:
@@ -44,7 +45,7 @@ def test_a_job_waits_for_the_groups_of_kubernetes_itself_and_uses_every_right(
     monkeypatch.setenv("DLJOB_GANG_SCHEDULER_NAME", "kubernetes")
     groups = f"{NATIVE}/podgroups"
     group = NATIVE.partition("/")[0]
-    rights = {right for right in granted(rules_of("ClusterRole")) if right.group == group}
+    rights = {right for right in granted(rules_of("ClusterRole")) if (right.group, right.resource) == (group, PLURAL)}
     with start() as operator:
         operator.recorder.unserved = {NATIVE}
         operator.process.wait_ready()
@@ -101,7 +102,7 @@ def test_a_job_waits_for_the_definition_and_uses_every_right(
     monkeypatch.setenv("DLJOB_GANG_SCHEDULER_NAME", scheduler)
     name = f"podgroups.{group}"
     groups = f"{group}/{version}/podgroups"
-    rights = {right for right in granted(rules_of("ClusterRole")) if right.group == group}
+    rights = {right for right in granted(rules_of("ClusterRole")) if (right.group, right.resource) == (group, PLURAL)}
     try:
         with start() as operator:
             operator.process.wait_ready()

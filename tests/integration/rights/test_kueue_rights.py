@@ -5,12 +5,14 @@ The test does what Kueue would do.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from integration.engine.support import crd, remove_crd
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right
@@ -75,8 +77,8 @@ def test_a_job_waits_for_the_definition_and_uses_every_right(
             operator.process.wait_ready()
             job = pytorchjob(1, 2)
             path = operator.create(job, "queued")
+            operator.until(lambda: len(operator.owned("pods", path)) == 3, "it begins before it has a queue")
             operator.patch(path, {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}})
-            operator.until(lambda: len(operator.owned("pods", path)) == 3, "it began before it had a queue")
             operator.patch(path, {"spec": {"runPolicy": {"suspend": True}}})
             operator.until(lambda: not operator.owned("pods", path), "suspended")
             operator.patch(path, {"spec": {"runPolicy": {"suspend": False}}})
@@ -130,4 +132,5 @@ def test_a_job_waits_for_the_definition_and_uses_every_right(
     finally:
         for one in DEFINITIONS:
             remove_crd(kube, one["metadata"]["name"], VERSION)
-        kube.request("DELETE", f"{CLASSES['pods']}/{pods['metadata']['name']}")
+        with contextlib.suppress(ApiError):
+            kube.request("DELETE", f"{CLASSES['pods']}/{pods['metadata']['name']}")
