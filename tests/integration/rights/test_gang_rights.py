@@ -67,6 +67,8 @@ def test_a_job_waits_for_the_groups_of_kubernetes_itself_and_uses_every_right(
         for pod in operator.owned("pods", path):
             assert pod["spec"]["schedulingGroup"] == {"podGroupName": "together"}
 
+        # before that the operator would create the group again, and there is no such class
+        operator.until(lambda: f"watch synced resource=podgroups.{group}" in operator.log, "it sees the group")
         operator.patch(path, {"spec": {"runPolicy": {"schedulingPolicy": {"minAvailable": 2, "priorityClass": "a"}}}})
         operator.until(
             lambda: operator.owned(groups, path)[0]["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2,
