@@ -134,7 +134,7 @@ def pods_of(here: Cluster, job: Job) -> list[Resource]:
 
 
 def all_terminate(pods: list[Resource]) -> bool:
-    """Whether none is there that nobody has deleted."""
+    """Whether all of them are being deleted; also where there are none."""
     return all(pod["metadata"].get("deletionTimestamp") for pod in pods)
 
 

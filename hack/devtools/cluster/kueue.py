@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from devtools.cluster import gobuild, lifecycle
 from devtools.cluster.settings import Settings
+from devtools.definitions import load_all
 
 MODULE = "sigs.k8s.io/kueue"
 SERVICE = "kueue-webhook-service"
@@ -22,7 +21,6 @@ CERTIFICATE_NAMES = ("DNS:kueue-ca",)
 CERTIFICATE_DAYS = 365
 """Kueue replaces a certificate that expires within 90 days."""
 _PREFIX = "kueue-"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Manifest = dict[str, Any]
 
@@ -53,15 +51,13 @@ def components(settings: Settings) -> Path:
     return gobuild.module_dir(settings.node_dir / "go", gobuild.KUEUE.module, MODULE) / "config" / "components"
 
 
-def _documents(file: Path) -> Iterator[Manifest]:
-    for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
-        if document:
-            yield document
+def _documents(file: Path) -> list[Manifest]:
+    return [one for one in load_all(file.read_text(encoding="utf-8")) if one]
 
 
 def definitions(folder: Path, endpoint: Endpoint) -> list[Manifest]:
     """The CRDs of ``components``; ``endpoint`` converts the versions of those that have several."""
-    kustomization = yaml.safe_load((folder / "crd" / "kustomization.yaml").read_text())
+    (kustomization,) = _documents(folder / "crd" / "kustomization.yaml")
     found = {
         one["metadata"]["name"]: one for name in kustomization["resources"] for one in _documents(folder / "crd" / name)
     }
@@ -79,7 +75,7 @@ def webhooks(folder: Path, endpoint: Endpoint, namespaces: Sequence[str]) -> lis
     Others do not wait for this Kueue: a pod cannot be created while its webhook does not answer.
     """
     selector = {"matchExpressions": [_in(namespaces)]}
-    found = list(_documents(folder / "webhook" / "manifests.yaml"))
+    found = _documents(folder / "webhook" / "manifests.yaml")
     for configuration in found:
         configuration["metadata"]["name"] = _PREFIX + configuration["metadata"]["name"]
         for hook in configuration["webhooks"]:

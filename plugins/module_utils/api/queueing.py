@@ -134,7 +134,6 @@ def _carry_out(context: Context, parsed: Parsed, queued: Queued, step: steps.Ste
 
 
 def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
-    path = paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)
     if theirs := _listed(context, parsed, LABEL_KUEUE_JOB_UID):
         raise ApiError(
             0,
@@ -144,7 +143,7 @@ def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
         )
     manifest = _manifest(context, parsed, queued)
     try:
-        context.client.request("POST", path, manifest, _QUERY)
+        context.client.request("POST", _collection(parsed), manifest, _QUERY)
     except ApiError as e:
         name = manifest["metadata"]["name"]
         if e.status != 409 or name in _listed(context, parsed, LABEL_JOB_UID):
@@ -154,8 +153,7 @@ def _create(context: Context, parsed: Parsed, queued: Queued) -> None:
 
 def _listed(context: Context, parsed: Parsed, label: str) -> list[str]:
     """The names of the job's Workloads that have its uid in this label, from the API server."""
-    path = paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)
-    found = context.client.request("GET", path, query={"labelSelector": f"{label}={parsed.owner.uid}"})
+    found = context.client.request("GET", _collection(parsed), query={"labelSelector": f"{label}={parsed.owner.uid}"})
     return [one["metadata"]["name"] for one in found.get("items", ()) if is_owned_by(one, parsed.owner)]
 
 
@@ -206,7 +204,11 @@ def _patch(context: Context, parsed: Parsed, queued: Queued, body: Mapping[str, 
 
 
 def _path(parsed: Parsed, queued: Queued) -> str:
-    return f"{paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)}/{_found(queued).name}"
+    return f"{_collection(parsed)}/{_found(queued).name}"
+
+
+def _collection(parsed: Parsed) -> str:
+    return paths.collection(_KIND.api_version, _KIND.kind, parsed.owner.namespace)
 
 
 def _explain(error: ApiError, step: steps.Step) -> str:

@@ -299,7 +299,7 @@ def commit(context: Context, writer: Writer, resource: Resource, concluded: Conc
 
 
 def _settled(outcome: Outcome, settled: queueing.Settled) -> Outcome:
-    """The outcome with what became of the job's Workload."""
+    """The outcome with the result of the step of the job's Workload."""
     waits = [wait for wait in (outcome.requeue_after, settled.requeue_after) if wait is not None]
     return replace(
         outcome,

@@ -74,7 +74,6 @@ def _owned(job: DLJob, manifest: Manifest, owns: Collection[str]) -> Manifest:
 
 def marked(job: DLJob, manifest: Manifest, hashed: Any) -> Manifest:
     """``manifest`` with the owner, the labels and the hash of ``hashed``, by which a changed content shows."""
-    text = json.dumps(hashed, sort_keys=True, default=str)
     given = manifest["metadata"]
     ours = metadata(job, given["name"])
     return {
@@ -84,10 +83,16 @@ def marked(job: DLJob, manifest: Manifest, hashed: Any) -> Manifest:
             "labels": {**(given.get("labels") or {}), **ours["labels"]},
             "annotations": {
                 **given["annotations"],
-                c.ANNOTATION_SPEC_HASH: hashlib.sha256(text.encode()).hexdigest()[:16],
+                c.ANNOTATION_SPEC_HASH: content_hash(hashed),
             },
         },
     }
+
+
+def content_hash(content: Any) -> str:
+    """16 characters that stay the same as long as the JSON of ``content`` does."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def key_of(manifest: Manifest) -> Key:

@@ -9,14 +9,13 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import placement, pod_sets, steps, turn
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.workload import (
-    NewCondition,
     Request,
     Workload,
     name_of,
     read,
-    request_hash,
     with_condition,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
 from support.builders import PYTORCH, grouped, pytorchjob, stamp
 
 REQUEST = Request("team-a", "", "", None, ())
@@ -30,7 +29,7 @@ def workload(*conditions: dict[str, str], **changes: Any) -> Workload:
     status = {"conditions": list(conditions), "admission": changes.pop("admission", None)}
     metadata = {"name": "w", "uid": "u", "resourceVersion": "1"}
     made = read({"metadata": metadata, "spec": {}, "status": status})
-    return dataclasses.replace(made, **{"hash": request_hash(REQUEST), **changes})
+    return dataclasses.replace(made, **{"hash": REQUEST.hash, **changes})
 
 
 ADMISSION = {"clusterQueue": "all", "podSetAssignments": [{"name": "master", "count": 1}]}
@@ -93,9 +92,9 @@ def test_the_next_step(job: steps.Seen, found: Workload | None, expected: type |
 
 def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     old = [condition("PodsReady"), condition("Admitted")]
-    same = with_condition(old, NewCondition("PodsReady", True, "Recovered", ""), stamp(9))
+    same = with_condition(old, NewCondition("PodsReady", "Recovered", ""), stamp(9))
     assert [one["lastTransitionTime"] for one in same if one["type"] == "PodsReady"] == [stamp()]
-    other = with_condition(old, NewCondition("PodsReady", False, "WaitForRecovery", ""), stamp(9))
+    other = with_condition(old, NewCondition("PodsReady", "WaitForRecovery", "", "False"), stamp(9))
     assert [one["lastTransitionTime"] for one in other if one["type"] == "PodsReady"] == [stamp(9)]
     assert [one["type"] for one in other] == ["Admitted", "PodsReady"]
 

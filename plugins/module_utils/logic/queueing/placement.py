@@ -7,11 +7,11 @@ Workload: a flavor that an administrator edits later changes no running job.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import pod_sets
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.workload import ADMITTED, Workload
@@ -50,8 +50,7 @@ def of_admission(workload: Workload) -> str:
         {key: value for key, value in one.items() if key != "topologyAssignment"}
         for one in maps(workload.admission.get("podSetAssignments"))
     ]
-    text = json.dumps([moment, workload.admission.get("clusterQueue"), sets], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return owned_objects.content_hash([moment, workload.admission.get("clusterQueue"), sets])
 
 
 def compute(workload: Workload, flavors: Mapping[str, Mapping[str, Any]]) -> str:

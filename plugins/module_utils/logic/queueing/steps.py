@@ -19,13 +19,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.work
     PODS_READY,
     QUOTA_RESERVED,
     REQUEUED,
-    NewCondition,
     Request,
     Workload,
-    request_hash,
     with_condition,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 
@@ -117,7 +116,7 @@ def next_step(seen: Seen, workload: Workload | None, now: str) -> Step | None:
     if seen.suspend == workload.active and (seen.suspend or workload.suspended):
         return Activate(not seen.suspend)
     has_stopped = seen.has(c.CONDITION_SUSPENDED) and not seen.has_deleted
-    if workload.hash != request_hash(asked):
+    if workload.hash != asked.hash:
         if not workload.holds_quota:
             return Replace()
         return Delete() if has_stopped else None
@@ -139,7 +138,7 @@ def _begin(seen: Seen) -> Create | None:
 
 def _finish(workload: Workload, seen: Seen, now: str) -> Report:
     message = str(seen.status.get("reason") or "The job has finished")
-    new = NewCondition(FINISHED, True, str(seen.ended), message)
+    new = NewCondition(FINISHED, str(seen.ended), message)
     return Report({"conditions": with_condition(workload.conditions, new, now)})
 
 
@@ -148,13 +147,13 @@ def _release(workload: Workload, now: str) -> Report:
     evicted = workload.condition(EVICTED)
     reason, message = str(evicted.get("reason") or EVICTED), str(evicted.get("message") or "")
     changes = [
-        NewCondition(REQUEUED, reason in _REQUEUED_AT_ONCE, reason, message),
-        NewCondition(QUOTA_RESERVED, False, "Pending", message),
+        NewCondition(REQUEUED, reason, message, "True" if reason in _REQUEUED_AT_ONCE else "False"),
+        NewCondition(QUOTA_RESERVED, "Pending", message, "False"),
     ]
     if workload.condition(ADMITTED):
-        changes.append(NewCondition(ADMITTED, False, "NoReservation", "The job has no quota"))
+        changes.append(NewCondition(ADMITTED, "NoReservation", "The job has no quota", "False"))
     if workload.has(PODS_READY):
-        changes.append(NewCondition(PODS_READY, False, "WaitForStart", "The job has no pods"))
+        changes.append(NewCondition(PODS_READY, "WaitForStart", "The job has no pods", "False"))
     found: list[Mapping[str, Any]] = list(workload.conditions)
     for change in changes:
         found = with_condition(found, change, now)
@@ -168,7 +167,7 @@ def _readiness(workload: Workload, *, is_running: bool, now: str) -> Report | No
     before = workload.condition(PODS_READY).get("reason")
     if is_running:
         reason = "Recovered" if before in ("WaitForRecovery", "Recovered") else "Started"
-        new = NewCondition(PODS_READY, True, reason, "All replicas run")
+        new = NewCondition(PODS_READY, reason, "All replicas run")
     else:
-        new = NewCondition(PODS_READY, False, "WaitForRecovery", "A replica has failed, and starts again")
+        new = NewCondition(PODS_READY, "WaitForRecovery", "A replica has failed, and starts again", "False")
     return Report({"conditions": with_condition(workload.conditions, new, now)})

@@ -19,7 +19,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.work
     QUOTA_RESERVED,
     Request,
     Workload,
-    request_hash,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import clip, outcome
@@ -55,7 +54,7 @@ def take(job: DLJob, asked: Request, workload: Workload | None) -> DLJob:
     """``job`` as it is reconciled: admitted, held, or as it is where it has finished or its user suspends it."""
     if outcome(job.status) is not None or job.run_policy.suspend:
         return job
-    if workload is not None and workload.is_admitted and not workload.deleting and workload.hash == request_hash(asked):
+    if workload is not None and workload.is_admitted and not workload.deleting and workload.hash == asked.hash:
         additions = placement.stored(workload)
         if additions is not None:
             return placement.admit(job, additions)
@@ -71,7 +70,7 @@ def _reason(job: DLJob, asked: Request, workload: Workload | None) -> str:
         return before if before.startswith(waits) else waits
     if workload.has(FINISHED):
         return f"Its Workload {workload.name} has ended: {managers.RECREATE}"
-    if workload.hash != request_hash(asked):
+    if workload.hash != asked.hash:
         return f"{waits} again, because what it asks for has changed"
     if workload.has(EVICTED):
         message = workload.condition(EVICTED).get("message")

@@ -8,8 +8,9 @@ Source: the API ``kueue.x-k8s.io/v1beta2`` of Kueue 0.19.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import pod_sets
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, WORKLOAD
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -43,7 +45,7 @@ class Workload:
     version: str
     """Its resourceVersion."""
     hash: str
-    """Of the request that it makes, see :func:`request_hash`."""
+    """Of the request that it makes, see :attr:`Request.hash`."""
     deleting: bool
     active: bool
     suspended: bool
@@ -58,11 +60,11 @@ class Workload:
 
     def condition(self, type_: str) -> Mapping[str, Any]:
         """The condition of that type, empty where there is none."""
-        return next((one for one in self.conditions if one.get("type") == type_), {})
+        return conditions.get_condition(self.conditions, type_) or {}
 
     def has(self, type_: str) -> bool:
         """Whether the condition of that type is True."""
-        return self.condition(type_).get("status") == "True"
+        return conditions.is_condition_true(self.conditions, type_)
 
     @property
     def holds_quota(self) -> bool:
@@ -95,7 +97,7 @@ def read(resource: Mapping[str, Any]) -> Workload:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """What a job asks Kueue for, from its labels and its spec."""
 
@@ -107,6 +109,11 @@ class Request:
     time_limit: int | None
     """Seconds for which the job is admitted at most."""
     pod_sets: tuple[pod_sets.PodSet, ...]
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """Of what another quota is needed for: a Workload of another hash is replaced."""
+        return owned_objects.content_hash([self.queue, self.time_limit, self.pod_sets])
 
 
 def request(job: DLJob, labels: Mapping[str, Any], queue: str = "") -> Request:
@@ -123,12 +130,6 @@ def request(job: DLJob, labels: Mapping[str, Any], queue: str = "") -> Request:
     )
 
 
-def request_hash(asked: Request) -> str:
-    """A hash of 16 characters of what another quota is needed for: a Workload of another hash is replaced."""
-    text = json.dumps([asked.queue, asked.time_limit, asked.pod_sets], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def name_of(job: DLJob) -> str:
     """The name of its Workload. Jobs of several kinds may have one name, so the uid is a part."""
     digest = hashlib.sha256(job.uid.encode()).hexdigest()[:5]
@@ -142,7 +143,7 @@ def build(job: DLJob, asked: Request, priority: int | None) -> Mapping[str, Any]
     if asked.time_limit is not None:
         spec["maximumExecutionTimeSeconds"] = asked.time_limit
     metadata = owned_objects.metadata(job, name_of(job))
-    metadata["annotations"] = {c.ANNOTATION_SPEC_HASH: request_hash(asked)}
+    metadata["annotations"] = {c.ANNOTATION_SPEC_HASH: asked.hash}
     return {"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": metadata, "spec": spec}
 
 
@@ -158,22 +159,15 @@ def priority_of(asked: Request, priority: int | None) -> Mapping[str, Any]:
     return {"priorityClassRef": {"group": group, "kind": kind, "name": name}, "priority": priority}
 
 
-@dataclass(frozen=True, slots=True)
-class NewCondition:
-    """A condition to set in a Workload."""
+def with_condition(
+    found: Iterable[Mapping[str, Any]], new: conditions.NewCondition, now: str
+) -> list[Mapping[str, Any]]:
+    """The conditions of a Workload with one set; it keeps its time where its status does not change.
 
-    type: str
-    is_true: bool
-    reason: str
-    message: str
-
-
-def with_condition(conditions: Iterable[Mapping[str, Any]], new: NewCondition, now: str) -> list[Mapping[str, Any]]:
-    """The conditions of a Workload with one set; it keeps its time where its status does not change."""
-    old, status = list(conditions), "True" if new.is_true else "False"
-    before = next((one for one in old if one.get("type") == new.type), None)
-    since = before["lastTransitionTime"] if before and before.get("status") == status else now
-    set_ = {
-        "type": new.type, "status": status, "reason": new.reason, "message": new.message, "lastTransitionTime": since
-    }  # fmt: skip
-    return [*(one for one in old if one.get("type") != new.type), set_]
+    Unlike those of a job (:func:`..status.conditions.set_condition`) they exclude no other one.
+    """
+    old = list(found)
+    before = conditions.get_condition(old, new.type)
+    since = before["lastTransitionTime"] if before and before.get("status") == new.status else now
+    kept = (one for one in old if one.get("type") != new.type)
+    return [*kept, {**dataclasses.asdict(new), "lastTransitionTime": since}]
