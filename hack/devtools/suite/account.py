@@ -11,6 +11,8 @@ from devtools.suite.results import FAILED, PASSED, SKIPPED, Case
 TOLERANCE = 1.5
 """A part may exceed its budget by this factor before the summary warns, because timings vary."""
 SLOWEST = 25
+MOST_UNSTEADY = 3
+"""Tests that may pass at the second attempt only. With more of them the run fails: something is wrong with all."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,24 @@ def account(ended: Sequence[Ended], cases: Sequence[Case], budgets: Mapping[str,
             *(f"{case.seconds:6.1f} s  {case.name}" for case in slowest),
             "",
             *(f"warning: {text}" for text in over_budget(spent, budgets)),
+            *(f"warning: {case.name} failed, and passed at the second attempt" for case in unsteady(cases)),
             *(f"failed: {case.name}" for case in cases if case.outcome == FAILED),
             *(f"failed: step {name}" for name in broken(ended, cases)),
+            *(["failed: too many tests passed at the second attempt only"] if is_unsteady(cases) else []),
             f"wall time {_minutes(wall)}, processor time {_minutes(processor)} without the cluster's own",
             count_line(ended, cases),
         ]
     )
+
+
+def unsteady(cases: Sequence[Case]) -> list[Case]:
+    """The tests that passed, but not at once."""
+    return [case for case in cases if case.unsteady]
+
+
+def is_unsteady(cases: Sequence[Case]) -> bool:
+    """Whether more than MOST_UNSTEADY tests passed, but not at once."""
+    return len(unsteady(cases)) > MOST_UNSTEADY
 
 
 def broken(ended: Sequence[Ended], cases: Sequence[Case]) -> list[str]:
@@ -80,12 +94,13 @@ def broken(ended: Sequence[Ended], cases: Sequence[Case]) -> list[str]:
 
 
 def count_line(ended: Sequence[Ended], cases: Sequence[Case]) -> str:
-    """``N passed, N failed`` and, if there are any, ``, N skipped``."""
+    """``N passed, N failed`` and, if there are any, ``, N skipped`` and ``, N unsteady``."""
     count = {outcome: sum(case.outcome == outcome for case in cases) for outcome in (PASSED, FAILED, SKIPPED)}
     passed = count[PASSED] + sum(one.name == "lint" and not one.status for one in ended)
-    failed = count[FAILED] + len(broken(ended, cases))
+    failed = count[FAILED] + len(broken(ended, cases)) + is_unsteady(cases)
     skipped = f", {count[SKIPPED]} skipped" if count[SKIPPED] else ""
-    return f"{passed} passed, {failed} failed{skipped}"
+    twice = f", {len(unsteady(cases))} unsteady" if unsteady(cases) else ""
+    return f"{passed} passed, {failed} failed{skipped}{twice}"
 
 
 def _part_line(name: str, seconds: float, cases: Sequence[Case], budgets: Mapping[str, float]) -> str:

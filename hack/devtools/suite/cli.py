@@ -11,7 +11,7 @@ from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import REPO_ROOT, settings_from
 from devtools.exclusive import exclusive
 from devtools.suite import budgets, parts, plan, results
-from devtools.suite.account import account
+from devtools.suite.account import account, is_unsteady
 from devtools.suite.runner import Interrupted, Run
 
 FOLDER = REPO_ROOT / ".build" / "suite"
@@ -39,8 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Interrupted:
         print("interrupted; all started processes are stopped", file=sys.stderr)
         return 130
-    print(account(run.ended, results.read(run.results), allowed, time.monotonic() - began))
-    return 1 if any(step.status for step in run.ended) else 0
+    cases = results.read(run.results)
+    print(account(run.ended, cases, allowed, time.monotonic() - began))
+    return 1 if any(step.status for step in run.ended) or is_unsteady(cases) else 0
 
 
 def _say(text: str) -> None:

@@ -15,9 +15,10 @@ class Failures:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the report of a test's set-up, call or teardown that failed."""
-        if report.failed:
+        again = ", and is tried again" if report.outcome == "rerun" else ""  # by pytest-rerunfailures
+        if report.failed or again:
             self._reporter.write_line("")
-            self._reporter.write_line(f"FAILED {report.nodeid} ({report.when})")
+            self._reporter.write_line(f"FAILED {report.nodeid} ({report.when}){again}")
             self._reporter.write_line(report.longreprtext)
 
 

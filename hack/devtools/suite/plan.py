@@ -23,6 +23,10 @@ MOST_FAILED = 25
 """Failed tests after which a step on the shared cluster ends: with that many the cluster is broken or the disk is full,
 and each further test would wait for its own timeout."""
 
+REPEATED = ("--reruns", "1")
+"""pytest's arguments for tests with daemons that share two processors: one that fails is tried once more. The summary
+names it, and more than `account.MOST_UNSTEADY` of them fail the run. A test that only computes has one attempt."""
+
 FULL = "full"
 """The marker of tests that only `make test-full` runs."""
 LINT, PYTEST, SETUP = "lint", "pytest", "setup"
@@ -89,6 +93,7 @@ def quick() -> Lanes:
 
 
 _MOLECULE = BY_NAME["molecule"]
+_DAEMONS = ("load", "lifecycle")
 _SEPARATE = tuple(BY_NAME[name] for name in ("load", "lifecycle", "oldest", "unit"))
 
 
@@ -106,7 +111,8 @@ def _host_step(part: Part, full: bool = False) -> Step:
         return Step(part.name, LINT, nice=HOST_NICE)
     workers = UNIT_WORKERS if part.name == "unit" else 0
     marked = () if full else ("-m", f"not {FULL}")
-    arguments = (*_parallel(workers), *marked, *paths_of(part))
+    repeated = REPEATED if part.name in _DAEMONS else ()
+    arguments = (*_parallel(workers), *repeated, *marked, *paths_of(part))
     return Step(part.name, PYTEST, arguments, nice=HOST_NICE, own_cluster=part.own_cluster)
 
 
@@ -118,9 +124,11 @@ def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
     serial ones, which need no field of this release, may run at the same time. The exclusive tests wait for it, so no
     long step of this lane comes before it.
     """
-    scenarios = Step(_MOLECULE.name, PYTEST, ("-m", MARKERS[PARALLEL], *_MOLECULE.paths), (IMAGES,), HOST_NICE)
+    scenarios = Step(
+        _MOLECULE.name, PYTEST, (*REPEATED, "-m", MARKERS[PARALLEL], *_MOLECULE.paths), (IMAGES,), HOST_NICE
+    )
     after = (PARALLEL,) if beside_others else (IMAGES,)
-    upgrade = Step(UPGRADE, PYTEST, ("-m", MARKERS[SERIAL], *_MOLECULE.paths), after, HOST_NICE)
+    upgrade = Step(UPGRADE, PYTEST, (*REPEATED, "-m", MARKERS[SERIAL], *_MOLECULE.paths), after, HOST_NICE)
     first = [step for step in host if step.kind == LINT]
     return [*first, scenarios, *(step for step in host if step not in first), upgrade]
 
@@ -144,7 +152,7 @@ def _cluster_steps(shared: Sequence[Part], pooled: Sequence[Part], full: bool) -
 def _selected(parts: Sequence[Part], marker: str, full: bool) -> tuple[str, ...]:
     """pytest's arguments that select the tests of ``parts`` with ``marker``."""
     expression = MARKERS[marker] if full else f"({MARKERS[marker]}) and not {FULL}"
-    return ("-m", expression, f"--maxfail={MOST_FAILED}", *paths_of(*parts))
+    return (*REPEATED, "-m", expression, f"--maxfail={MOST_FAILED}", *paths_of(*parts))
 
 
 def _parallel(workers: int) -> tuple[str, ...]:

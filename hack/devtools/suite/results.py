@@ -20,18 +20,31 @@ class Case:
     name: str
     seconds: float
     outcome: str
+    attempts: int = 1
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether it passed, but not at once."""
+        return self.outcome == PASSED and self.attempts > 1
 
 
 def cases(text: str) -> list[Case]:
-    """Every test of one JUnit file (``junit_family=xunit1``, which names each test's file)."""
+    """Every test of one JUnit file (``junit_family=xunit1``, which names each test's file).
+
+    A test has an element for each attempt, of which only the last one has an outcome.
+    """
+    attempts: dict[tuple[str, ...], list[ElementTree.Element]] = {}
+    for element in ElementTree.fromstring(text).iter("testcase"):
+        attempts.setdefault(tuple(element.get(key, "") for key in ("file", "classname", "name")), []).append(element)
     return [
         Case(
-            part=part_of(element.get("file", "")),
-            name=f"{element.get('file', '')}::{element.get('name', '')}",
-            seconds=float(element.get("time", "0")),
-            outcome=_outcome({child.tag for child in element}),
+            part=part_of(file),
+            name=f"{file}::{name}",
+            seconds=sum(float(element.get("time", "0")) for element in elements),
+            outcome=_outcome({child.tag for element in elements for child in element}),
+            attempts=len(elements),
         )
-        for element in ElementTree.fromstring(text).iter("testcase")
+        for (file, _, name), elements in attempts.items()
     ]
 
 

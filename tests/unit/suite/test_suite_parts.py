@@ -162,3 +162,9 @@ def test_the_hosts_steps_give_way_to_the_cluster() -> None:
 def test_steps_on_a_broken_cluster_end_after_some_failures() -> None:
     steps = [step for step in plan.plan(PARTS).cluster if step.kind == plan.PYTEST]
     assert steps and all(f"--maxfail={plan.MOST_FAILED}" in step.arguments for step in steps)
+
+
+def test_a_test_with_daemons_is_tried_again_and_one_that_computes_is_not() -> None:
+    steps = [step for step in (*plan.plan(PARTS).steps, *plan.quick().steps) if step.kind == plan.PYTEST]
+    once = {step.name for step in steps if "--reruns" not in step.arguments}
+    assert once == {"unit", "oldest", "collection"}

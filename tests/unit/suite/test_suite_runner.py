@@ -188,3 +188,20 @@ def test_what_an_interrupted_scenario_has_started_is_ended(tmp_path: Path) -> No
     assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
     assert not (folder / "process.json").exists()
     assert not (tmp_path / "cluster" / "molecule-state").exists(), "molecule would believe that the operator runs"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+@pytest.mark.parametrize(("attempts", "outcome"), [(2, results.PASSED), (3, results.FAILED)])
+def test_a_test_that_is_tried_again_has_its_attempts_counted(
+    tmp_path: Path, workers: tuple[str, ...], attempts: int, outcome: str
+) -> None:
+    """It passes at the attempt of that number, and the second is the last one."""
+    log = tmp_path / "log"
+    count = f"log = pathlib.Path({str(log)!r}); log.open('a').write('x'); assert len(log.read_text()) == {attempts}"
+    one = step(tmp_path, "one", count)
+    suite = Suite(tmp_path, Lanes((Step("one", plan.PYTEST, (*workers, *plan.REPEATED, *one.arguments)),)))
+    suite.run.run()
+    (case,) = results.read(suite.run.results)
+    assert (case.outcome, case.attempts, case.unsteady) == (outcome, 2, outcome == results.PASSED)
+    assert suite.status() == {"one": int(outcome == results.FAILED)}
+    assert "test_it (call), and is tried again" in (tmp_path / "suite" / "one.log").read_text()
