@@ -80,7 +80,8 @@ def test_a_job_waits_for_the_definition_and_uses_every_right(
             operator.until(lambda: len(operator.owned("pods", path)) == 3, "it begins before it has a queue")
             operator.patch(path, {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}})
             operator.patch(path, {"spec": {"runPolicy": {"suspend": True}}})
-            operator.until(lambda: not operator.owned("pods", path), "suspended")
+            operator.until(lambda: operator.status(path).get("state") == "Suspended", "suspended")
+            assert not operator.owned("pods", path)
             operator.patch(path, {"spec": {"runPolicy": {"suspend": False}}})
             missing = f"Waits in the queue q: the cluster has no workloads.{GROUP}; install Kueue"
             operator.until(lambda: missing in operator.status(path).get("reason", ""), "why")
