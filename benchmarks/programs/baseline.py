@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import FROM_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.shared_env_configmap import FROM_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator.engine.kube import KubeApi

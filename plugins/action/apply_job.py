@@ -12,7 +12,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.dljob.operator.plugins.module_utils.api.apply import Applied, apply
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
-from ansible_collections.dljob.operator.plugins.module_utils.logic.json_types import without_json
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.json_types import without_json
 from ansible_collections.dljob.operator.plugins.module_utils.shared.manifest_yaml import read_objects
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 

@@ -16,9 +16,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
-from ansible_collections.dljob.operator.plugins.module_utils.logic.framework_loader import Read
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks
-from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.loader import Read
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import CLUSTER_DOMAIN
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Frameworks
 from ansible_collections.dljob.operator.plugins.module_utils.shared import (
     cache_snapshot,
     operator_defaults,

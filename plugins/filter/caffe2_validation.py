@@ -37,7 +37,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import caffe2_validation
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.caffe2 import caffe2_validation
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

@@ -49,7 +49,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.limits import gpu_limits
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.accelerator_limits import gpu_limits
 
 
 def _checked(pod: Any, advertised: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:

@@ -158,7 +158,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
-from ansible_collections.dljob.operator.plugins.module_utils.logic import aggregate, any_framework, clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic import aggregate
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework, InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework, declaration_of

@@ -53,7 +53,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_versions import environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi.versions import environment
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

@@ -48,7 +48,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_versions import objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi.versions import objects
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

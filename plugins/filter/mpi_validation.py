@@ -40,7 +40,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_versions import validate
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi.versions import validate
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

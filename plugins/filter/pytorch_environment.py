@@ -60,7 +60,9 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import pytorch_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch.rendezvous import (
+    pytorch_environment,
+)
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

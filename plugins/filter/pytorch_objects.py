@@ -52,12 +52,12 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import pytorch_autoscaler
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import autoscaler
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 def _objects(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*pytorch_autoscaler.objects(cluster)]
+    return [*autoscaler.objects(cluster)]
 
 
 class FilterModule:

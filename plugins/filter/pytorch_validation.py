@@ -39,13 +39,15 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import pytorch_validation
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import pytorch_autoscaler
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import autoscaler
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch.rendezvous import (
+    pytorch_validation,
+)
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 def _errors(cluster: Mapping[str, Any]) -> list[str]:
-    return [*pytorch_validation(cluster), *pytorch_autoscaler.validate(cluster)]
+    return [*pytorch_validation(cluster), *autoscaler.validate(cluster)]
 
 
 class FilterModule:

@@ -44,7 +44,9 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow.tf_config import (
+    tensorflow_environment,
+)
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

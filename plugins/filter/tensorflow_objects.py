@@ -48,15 +48,15 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import (
-    tensorflow_parameter_server,
-    tensorflow_tensorboard,
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import (
+    parameter_server,
+    tensorboard,
 )
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 def _objects(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*tensorflow_parameter_server.config_map(cluster), *tensorflow_tensorboard.objects(cluster)]
+    return [*parameter_server.config_map(cluster), *tensorboard.objects(cluster)]
 
 
 class FilterModule:

@@ -45,7 +45,9 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.tensorflow_parameter_server import pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow.parameter_server import (
+    pod_defaults,
+)
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

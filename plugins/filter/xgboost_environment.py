@@ -52,7 +52,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

@@ -8,19 +8,20 @@ from typing import Any
 
 import yaml
 from ansible.plugins.loader import filter_loader
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework, framework_loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 
 _ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
-def build_framework(declared: Mapping[str, Any], read: framework_loader.Read) -> Framework:
+def build_framework(declared: Mapping[str, Any], read: loader.Read) -> Framework:
     """Build the framework and look up the filters of its hooks; raises :class:`InvalidFramework`."""
     hooks = declared.get("hooks")
     named = hooks if isinstance(hooks, Mapping) else {}
     filters = {hook: _filter(hook, name) for hook, name in named.items() if isinstance(name, str)}
-    return framework_loader.framework(declared, filters, read)
+    return loader.framework(declared, filters, read)
 
 
 def _filter(hook: str, name: str) -> Any:
@@ -93,7 +94,7 @@ def _declaration(role: Path) -> Mapping[str, Any]:
     return dict(variables[variable])
 
 
-def _reader(role: Path) -> framework_loader.Read:
+def _reader(role: Path) -> loader.Read:
     def read(name: str) -> str:
         try:
             return (role / "files" / name).read_text(encoding="utf-8")

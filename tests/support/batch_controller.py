@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from support.fake_api_server import FakeApiServer

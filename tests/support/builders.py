@@ -9,36 +9,43 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, framework_loader, host_names
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec, for_replica
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.cluster_spec import (
+    build_cluster_spec,
+    for_replica,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.caffe2 import (
     caffe2_environment,
     caffe2_validation,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.paddle import paddle_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import versions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mxnet import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.paddle import paddle_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import autoscaler
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch.rendezvous import (
     pytorch_environment,
     pytorch_validation,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import (
-    mpi_versions,
-    pytorch_autoscaler,
-    tensorflow_parameter_server,
-    tensorflow_tensorboard,
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import (
+    parameter_server,
+    tensorboard,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hashes
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow.tf_config import (
+    tensorflow_environment,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.xgboost import xgboost_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import host_names
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext, build_pod
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.services import build_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import spec_hashes
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import PodToCreate
 
 Resource = dict[str, Any]
 
@@ -63,8 +70,8 @@ def declaration(name: str) -> dict[str, Any]:
     return {key: value for key, value in declared.items() if key != "hooks"}
 
 
-MXNET: Framework = framework_loader.framework(declaration("mxnet"), {"environment": mxnet_environment})
-CAFFE2: Framework = framework_loader.framework(
+MXNET: Framework = loader.framework(declaration("mxnet"), {"environment": mxnet_environment})
+CAFFE2: Framework = loader.framework(
     declaration("caffe2"), {"environment": caffe2_environment, "validate": caffe2_validation}
 )
 
@@ -72,7 +79,7 @@ CAFFE2: Framework = framework_loader.framework(
 def declared_entirely(name: str) -> Framework:
     """The framework of a role whose declaration has its environment too, and no other hook."""
     declared = yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"]
-    return framework_loader.framework(declared)
+    return loader.framework(declared)
 
 
 def role_file(role: str, name: str) -> str:
@@ -82,15 +89,15 @@ def role_file(role: str, name: str) -> str:
 
 def tensorflow_objects(cluster: Cluster) -> list[Mapping[str, Any]]:
     """The hook, as the filter of this name computes it."""
-    return [*tensorflow_parameter_server.config_map(cluster), *tensorflow_tensorboard.objects(cluster)]
+    return [*parameter_server.config_map(cluster), *tensorboard.objects(cluster)]
 
 
-TENSORFLOW: Framework = framework_loader.framework(
+TENSORFLOW: Framework = loader.framework(
     declaration("tensorflow"),
     {
         "environment": tensorflow_environment,
-        "validate": tensorflow_tensorboard.validate,
-        "pod": tensorflow_parameter_server.pod_defaults,
+        "validate": tensorboard.validate,
+        "pod": parameter_server.pod_defaults,
         "objects": tensorflow_objects,
     },
     read=lambda name: role_file("tensorflow", name),
@@ -99,25 +106,25 @@ TENSORFLOW: Framework = framework_loader.framework(
 
 def pytorch_errors(cluster: Cluster) -> list[str]:
     """The hook, as the filter pytorch_validation computes it."""
-    return [*pytorch_validation(cluster), *pytorch_autoscaler.validate(cluster)]
+    return [*pytorch_validation(cluster), *autoscaler.validate(cluster)]
 
 
-PYTORCH: Framework = framework_loader.framework(
+PYTORCH: Framework = loader.framework(
     declaration("pytorch"),
-    {"environment": pytorch_environment, "validate": pytorch_errors, "objects": pytorch_autoscaler.objects},
+    {"environment": pytorch_environment, "validate": pytorch_errors, "objects": autoscaler.objects},
 )
-PADDLE: Framework = framework_loader.framework(declaration("paddle"), {"environment": paddle_environment})
+PADDLE: Framework = loader.framework(declaration("paddle"), {"environment": paddle_environment})
 JAX: Framework = declared_entirely("jax")
-MPI: Framework = framework_loader.framework(
+MPI: Framework = loader.framework(
     declaration("mpi"),
     {
-        "environment": mpi_versions.environment,
-        "validate": mpi_versions.validate,
-        "pod": mpi_versions.pod_defaults,
-        "objects": mpi_versions.objects,
+        "environment": versions.environment,
+        "validate": versions.validate,
+        "pod": versions.pod_defaults,
+        "objects": versions.objects,
     },
 )
-XGBOOST: Framework = framework_loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
+XGBOOST: Framework = loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
 
 ECHO_DECLARATION: Mapping[str, Any] = {
     "name": "echo",
@@ -139,7 +146,7 @@ ECHO_DECLARATION: Mapping[str, Any] = {
 
 
 def echo_framework(**changes: Any) -> Framework:
-    return framework_loader.framework({**ECHO_DECLARATION, **changes})
+    return loader.framework({**ECHO_DECLARATION, **changes})
 
 
 def echo_framework_of_flavor(**changes: Any) -> Framework:

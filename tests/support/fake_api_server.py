@@ -19,7 +19,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, JSON_PATCH, MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, error_of, is_success
 

@@ -9,16 +9,17 @@ from datetime import timedelta
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import may_have_pods, plan_invalid
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings, plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner, is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.invalid import may_have_pods, plan_invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import PlanSettings, plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import has_finished
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     MERGE,
     OWNED_KINDS,
@@ -28,7 +29,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
 
 from support import batch_controller, native_gangs
 from support.builders import MXNET, NOW, MXJob, Resource

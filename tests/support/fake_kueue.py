@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 
 from support.fake_api_server import FakeApiServer
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.any_framework import GROUP, KIND, MANAGERS, VERSION
-from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.any_framework import (
+    GROUP,
+    KIND,
+    MANAGERS,
+    VERSION,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 
 from devtools.generate import pod_schema

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ReplicaType
 
 from devtools.generate import pod_schema

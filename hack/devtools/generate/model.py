@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic import checks, declaration, framework_loader
-from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import AFFECTS, Kind
-from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import checks, declaration, loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import AFFECTS, Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ReplicaType
@@ -106,9 +106,7 @@ def read(role: Path) -> Framework:
 
 def framework(role: str, declared: Mapping[str, Any]) -> Framework:
     """The framework of a declaration; raises :class:`InvalidFramework`."""
-    loaded = framework_loader.framework(
-        {key: value for key, value in declared.items() if key != _HOOKS}, read=lambda name: name
-    )
+    loaded = loader.framework({key: value for key, value in declared.items() if key != _HOOKS}, read=lambda name: name)
     kinds = declaration.kinds(declared)
     for number, kind in enumerate(kinds):
         if not kind.group:

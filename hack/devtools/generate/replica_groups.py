@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_replica_groups import MOST
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import MAX_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.replica_groups import MOST
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_REPLICA_GROUP, NAME_LIMIT
 
 from devtools.generate.layout import count

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
-    ApiFlavor,
-    ExitCodes,
-    ReplicaType,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ExitCodes, ReplicaType
 
 from devtools.generate.layout import (
     CHIEF,

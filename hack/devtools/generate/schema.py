@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (

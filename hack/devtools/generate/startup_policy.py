@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_startup_policy import CONDITIONS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.startup_policy import CONDITIONS
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import STARTUP_ORDERS
 
 from devtools.generate.openapi import Schema, array, mapping, record, rule, string

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, Resource, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Frameworks
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 PARALLEL_JOBS = 4
 """Jobs of a batch that are reconciled at once: each waits for the API server most of the time. Their pods are written

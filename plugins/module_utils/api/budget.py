@@ -1,4 +1,4 @@
-"""How long one reconcile may write, and how many writes at once; :mod:`..logic.policies.slices` limits the objects.
+"""How long one reconcile may write, and how many writes at once. Its objects: :mod:`..logic.plan.policies.slices`.
 
 The connections of a large job compete with those of a small one at the API server. On two cores, which the API server
 shared with everything else, a small job took 4.8 times as long beside one that wrote on eight connections, and 1.2

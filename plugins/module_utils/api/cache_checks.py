@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import controller_uid
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Parsed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import controller_uid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Parsed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import clean_pod_policy
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 
 def reason_to_wait(context: Context, parsed: Parsed, observed: Observed, planned: Plan) -> str | None:
@@ -74,7 +75,7 @@ def _are_unstarted(context: Context, parsed: Parsed, uids: Collection[str]) -> b
     """Whether none of the pods of these uids that the API server has has started."""
     found = (pod for pod in context.reader.pods(parsed.owner) if pod["metadata"]["uid"] in uids)
     states = build_observed_state(parsed.owner, parsed.framework.container, found, []).pods
-    return all(cleanup.never_started(state) for state in states)
+    return all(clean_pod_policy.never_started(state) for state in states)
 
 
 def _are_kept(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:

@@ -13,9 +13,10 @@ from typing import Any
 
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import config, limits
-from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.presets import preset
-from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.accelerators import config
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.accelerators.presets import preset
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import CLUSTER_DOMAIN
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import accelerator_limits
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
@@ -100,7 +101,7 @@ def _advertised(
             raise
         warnings.append(f"{e.message}; without it the operator does not replace alpha resource names")
         return None
-    return limits.advertised(nodes)
+    return accelerator_limits.advertised(nodes)
 
 
 def _config(config_map: Resource) -> OperatorConfig:

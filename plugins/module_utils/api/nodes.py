@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.force_delete import NodeState, node_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.force_delete_after import (
+    NodeState,
+    node_state,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.object_events import events_of
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Parsed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import pod_creation, startup_events
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Parsed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import pod_creation, startup_events
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -38,7 +38,7 @@ def explain(context: Context, parsed: Parsed, observed: Observed, now: datetime)
 
 
 def _of_pods(context: Context, job: DLJob, observed: Observed, now: datetime) -> tuple[Observed, list[str]]:
-    """With what the kubelet says of pods; see :mod:`..logic.policies.startup_events`."""
+    """With what the kubelet says of pods; see :mod:`..logic.plan.policies.startup_events`."""
     events: dict[str, list[Mapping[str, Any]]] = {}
     errors: list[str] = []
 

@@ -9,18 +9,18 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Parsed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Parsed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import placement, steps, turn, workload
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import WORKLOAD
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_KUEUE_JOB_UID
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 POLL = 10.0
 """Seconds after which a reconcile without an engine that watches Workloads looks again."""

@@ -8,7 +8,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import cluster_info, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by, labels
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner, is_owned_by, labels
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, OwnedKind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages

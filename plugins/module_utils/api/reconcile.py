@@ -23,25 +23,27 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import (
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, invalid
-from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
-from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import shared_env_configmap
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.accelerators.resolve import (
     required_info,
     resolve_accelerators,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks, Parsed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Frameworks, Parsed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import conclude as conclude_
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan as plan_
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     creation_event,
-    force_delete,
+    force_delete_after,
     initial_status,
     slices,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB, OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -53,7 +55,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 Resource = Mapping[str, Any]
 CONFLICT_REQUEUE = 0.5
@@ -225,8 +228,8 @@ def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:
     """The plan with what its pods need on nodes with accelerators, and without the deletions by force that the nodes
     forbid; most plans need nothing and read nothing."""
     notes: tuple[EventNote, ...] = ()
-    if names := force_delete.nodes_of(planned):
-        planned, notes = force_delete.confirm(planned, nodes.read_states(context.client, names))
+    if names := force_delete_after.nodes_of(planned):
+        planned, notes = force_delete_after.confirm(planned, nodes.read_states(context.client, names))
     required = required_info(planned, parsed.framework) if parsed.job else None
     if parsed.job is None or not required:
         return Resolution(planned, notes=notes)

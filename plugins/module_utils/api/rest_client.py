@@ -20,12 +20,7 @@ from typing import Any
 import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cluster_config
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
-    JSON,
-    Connection,
-    Request,
-    TooLate,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request, TooLate
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client, config

@@ -10,12 +10,12 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 
 def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool = False) -> list[str]:

@@ -13,13 +13,13 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import generated, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import (
     Owner,
     belongs_to_predecessor,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import refusal, slices, taken_name
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import refusal, slices, taken_name
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH, MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
@@ -32,7 +32,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
     kind_of,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import ANNOTATION_SPEC_HASH
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
 
 Resource = Mapping[str, Any]
 FIRST_AT_ONCE = 8

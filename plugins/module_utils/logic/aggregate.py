@@ -10,18 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
-from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import (
     Owner,
     belongs_to_predecessor,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.services import build_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.flavors import flavor_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.replica_statuses import (
     FAILED,
@@ -47,7 +47,7 @@ class AmbiguousJob(ValueError):
 
 def job_status(resource: Resource, framework: Framework, pods: Sequence[Resource], now: datetime) -> dict[str, Any]:
     """The status of the job ``resource`` at ``now``, computed from those of ``pods`` that belong to it. The
-    ``framework`` of a DLJob is an adapted one (:mod:`.any_framework`).
+    ``framework`` of a DLJob is an adapted one (:mod:`.parse.any_framework`).
 
     Raises :class:`InvalidJob` or :class:`AmbiguousJob`.
     """
@@ -138,7 +138,7 @@ def _with_owner(pod: Resource, owner: Owner) -> Resource:
 def replica_counts(job: DLJob, status: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """By replica type how many replicas are desired, and how many of these are in which state.
 
-    This is the inverse of :func:`.replica_statuses.render`, and also reads what peers wrote into a finished job.
+    This is the inverse of :func:`.status.replica_statuses.render`, and also reads what peers wrote into a finished job.
     """
     counts = {}
     for group in job.groups:

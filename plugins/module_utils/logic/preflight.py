@@ -12,19 +12,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, batch_job, naming, owned_objects
-from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import Key
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import (
     Owner,
     belongs_to_predecessor,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings, plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import replicas
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job, owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.owned_objects import Key
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import PlanSettings, plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import retries
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, owned_kind
@@ -32,7 +34,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values import const
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 Resource = Mapping[str, Any]
 
@@ -324,7 +327,7 @@ def _restarted(job: DLJob, status: Mapping[str, Any]) -> Iterable[Key]:
     """The pods whose failures the plan counts. It deletes them after a delay."""
     before, after = as_mapping(job.status.get("retries")), as_mapping(status.get("retries"))
     for group, index in job.tasks():
-        replica = replicas.key(group.type, index)
+        replica = retries.key(group.type, index)
         if after.get(replica, 0) != before.get(replica, 0):
             yield "Pod", naming.pod_name(job, group.type, index)
 

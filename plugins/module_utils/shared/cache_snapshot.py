@@ -5,7 +5,7 @@ nothing from the API server. Without a snapshot (ansible-playbook, ansible-runne
 reads the objects itself.
 
 Shape: ``{job uid: {"Pod": [object, ...], "Service": [object, ...], ...}}`` by kind. The objects are dictionaries in the
-API's format, possibly reduced to the fields that the collection's ``logic/observed_state.py`` reads.
+API's format, possibly reduced to the fields that the collection's ``logic/observe/observed_state.py`` reads.
 
 A second part, the cluster info, belongs to no job: ``{"config_map": name, "config_maps": [ConfigMap, ...], "resources":
 [name, ...] or None}``. It has the existing ConfigMaps of that name in order of precedence, and the names of the

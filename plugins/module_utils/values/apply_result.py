@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 ObservedVersion = tuple[str, str | None]
 """(uid, resourceVersion) of an object that was written; ``None`` of one that is gone."""

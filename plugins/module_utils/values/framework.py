@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import RESTART_POLICIES
 
 Cluster = Mapping[str, Any]
-"""A job's cluster spec as plain data (:mod:`..logic.cluster_spec`), the argument of every hook."""
+"""A job's cluster spec as plain data (:mod:`..logic.framework.cluster_spec`), the argument of every hook."""
 
 Environment = Callable[[Cluster], Mapping[str, Any]]
 """Maps the cluster spec for a replica to the environment variables of its process: name to text, or to a mapping that
@@ -132,7 +132,7 @@ class ApiFlavor:
     """Spellings of the field; messages use the first. ("",) means that the spec itself is the list."""
     version: str = ""
     """The API version whose jobs have it, where another flavor of the same kind has the same field of replicas; "" for
-    all versions. See :func:`..logic.flavors.flavor_of`."""
+    all versions. See :func:`..logic.parse.flavors.flavor_of`."""
     starts_in_order: tuple[str, ...] = ()
     """Types whose ``starts_after`` applies to every job of the flavor, whatever their ``starts_after_if`` says."""
     waits_in_pod: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class ApiFlavor:
     default_port: int = 2222
     host_port: str = HOST_PORT_DEFAULT
     """The port with hostNetwork where the job names none: the default one, or one of the job's own
-    (:mod:`..logic.host_port`)."""
+    (:mod:`..logic.reading.host_port`)."""
     port_name: str = ""
     """Name of the containerPort that the operator adds where the template has none of that name; "" adds none."""
     names: str = NAMES_RUNTIME_ID
@@ -174,8 +174,8 @@ class ApiFlavor:
     deleted."""
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`. The Service of a
-    replica has them too, and the job's other objects those that are the same for all replicas."""
+    """Labels of the pods. The values may contain the placeholders of :mod:`..logic.framework.cluster_spec`. The Service
+    of a replica has them too, and the job's other objects those that are the same for all replicas."""
     template_optional: tuple[str, ...] = ()
     """Types whose template may lack the framework's container, because the pod hook supplies it."""
     replica_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -226,7 +226,7 @@ class Hooks:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A deep-learning framework as its role declares it. Built by :func:`..logic.framework_loader.framework`."""
+    """A deep-learning framework as its role declares it. Built by :func:`..logic.framework.loader.framework`."""
 
     name: str
     kinds: tuple[str, ...]

@@ -120,7 +120,7 @@ class SuccessTarget:
 
 @dataclass(frozen=True, slots=True)
 class DLJob:
-    """A distributed deep-learning job. Built by :func:`..logic.parse.parse_job`."""
+    """A distributed deep-learning job. Built by :func:`..logic.parse.parse.parse_job`."""
 
     api_version: str
     """The one in which the job was created, where the kind's versions differ."""
@@ -148,7 +148,7 @@ class DLJob:
     held: str = ""
     """Why it waits although its spec does not suspend it, as a sentence; see :mod:`..logic.queueing`."""
     services: str = SERVICES_PER_JOB
-    """How many Services the job has, one of SERVICES. See :mod:`..logic.policies.service_scope`."""
+    """How many Services the job has, one of SERVICES. See :mod:`..logic.plan.policies.service_scope`."""
     asks_for_services: bool = False
     """Whether that is what the job's annotation says, not the operator's setting."""
     elastic_type: str = ""

@@ -11,10 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import (
-    FAILED_BEFORE,
-    is_of_batch_job,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import FAILED_BEFORE, is_of_batch_job
 
 from dljob_operator.engine.predicates import Change, is_leaving, namespace_of, owner_uid
 from dljob_operator.engine.transforms import Object

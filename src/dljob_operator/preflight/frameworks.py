@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import declaration, framework_loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import declaration, loader
 from ansible_collections.dljob.operator.plugins.module_utils.logic.preflight import GROUP, Served
 
 from dljob_operator.declarations import declarations
@@ -21,7 +21,7 @@ def load() -> dict[str, Served]:
     for role, declared in declarations():
         kinds = [kind for kind in declaration.kinds(declared) if kind.group == GROUP]
         if kinds:
-            framework = framework_loader.framework(declared, _hooks(declared.get("hooks") or {}), _reader(role))
+            framework = loader.framework(declared, _hooks(declared.get("hooks") or {}), _reader(role))
             found |= {kind.name: Served(kind, framework) for kind in kinds}
     return found
 
@@ -37,5 +37,5 @@ def _hooks(declared: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     return filters
 
 
-def _reader(role: Path) -> framework_loader.Read:
+def _reader(role: Path) -> loader.Read:
     return lambda name: (role / "files" / name).read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.flavors import flavor_of
 from kubernetes import client
 from support.builders import MPI, mpijob
 

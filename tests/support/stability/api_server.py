@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 from support.stability.state import Owned, Pod, State
 

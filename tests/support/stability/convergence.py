@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import lost_pods
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.services import build_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.failure import lost_pods
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import restart_scope
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import is_finished
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
@@ -62,7 +62,7 @@ def _check_start_order(planned: Planned, framework: Framework, created: list[Pod
 
 
 def _check_beginning(planned: Planned, state: State, created: list[Pod]) -> None:
-    if restart_all.applies_to(planned.job):
+    if restart_scope.applies_to(planned.job):
         left = {pod.name for pod in state.pods if pod.attempt < created[0].attempt}
     else:
         left = {
@@ -83,7 +83,7 @@ def check_deleted(planned: Planned, state: State) -> None:
     status = read_status(state.status)
     if not deleted or planned.job.run_policy.suspend or is_finished(status, state.generation, is_queued=False):
         return
-    if restart_all.applies_to(planned.job):
+    if restart_scope.applies_to(planned.job):
         return  # check_status compares its attempt with its count
     for pod in planned.current:
         if pod.name in deleted and policies.counter(planned.job, pod):
@@ -107,7 +107,7 @@ def check_status(planned: Planned, state: State, after: State) -> None:
     if new.get("state") == "Failed" or old.get("specHash") != new.get("specHash"):
         return
     _check_completed(planned, old, new)
-    if restart_all.applies_to(planned.job):
+    if restart_scope.applies_to(planned.job):
         _check_attempt(planned, old, new)
     else:
         _check_retries(planned, old, new)
@@ -139,7 +139,7 @@ def _check_failure(planned: Planned, new: Status) -> None:
     if new.get("state") == "Failed":
         retries += _last_failures(planned, new)
     of_replicas = Counter(in_place)
-    of_replicas.update({name: count for name, count in retries.items() if name != restart_all.KEY})
+    of_replicas.update({name: count for name, count in retries.items() if name != restart_scope.KEY})
     made = Counter(retries)
     for pod in planned.of_attempt:
         made[f"{pod.type}-{pod.index}"] += pod.restarts  # those of a pod that is deleted are still there
@@ -161,8 +161,8 @@ def _last_failures(planned: Planned, new: Status) -> Counter[str]:
     recorded, found = _failures(new), Counter[str]()
     for pod in planned.of_attempt:
         field, name = policies.counter(planned.job, pod), f"{pod.type}-{pod.index}"
-        if field == "job" or (field == "retries" and restart_all.applies_to(planned.job)):
-            found[restart_all.KEY] = 1
+        if field == "job" or (field == "retries" and restart_scope.applies_to(planned.job)):
+            found[restart_scope.KEY] = 1
         elif field == "retries" and recorded.get(name, 0) <= pod.attempt:
             found[name] = 1
     return found
@@ -241,7 +241,7 @@ def _check_retries(planned: Planned, old: Status, new: Status) -> None:
     before, after = _failures(old), _failures(new)
     current = planned.current
     counters = {pod.uid: policies.counter(planned.job, pod) for pod in current}
-    for replica in {*before, *after} - {restart_all.KEY}:
+    for replica in {*before, *after} - {restart_scope.KEY}:
         increase = after.get(replica, 0) - before.get(replica, 0)
         require(increase >= 0, f"the retries of {replica} decrease: {before} to {after}")
         if not increase:
@@ -251,7 +251,7 @@ def _check_retries(planned: Planned, old: Status, new: Status) -> None:
         counted = [pod.attempt + 1 for pod in pods]
         require(after[replica] in counted, f"the retries of {replica} become {after[replica]}, its failures {counted}")
     begun = new.get("attempt", 0) - old.get("attempt", 0)
-    increase = after.get(restart_all.KEY, 0) - before.get(restart_all.KEY, 0)
+    increase = after.get(restart_scope.KEY, 0) - before.get(restart_scope.KEY, 0)
     require(increase == begun and begun in (0, 1), f"attempt {begun} more, restarts of the job {increase} more")
     completed = completed_.read(old.get("completed"))
     due = [pod.name for pod in current if counters[pod.uid] == "job" and pod.index not in completed.get(pod.type, ())]
@@ -272,7 +272,7 @@ def _failures(status: Status) -> dict[str, int]:
 
 def _check_attempt(planned: Planned, old: Status, new: Status) -> None:
     begun = new.get("attempt", 0) - old.get("attempt", 0)
-    counts = [status.get("retries", {}).get(restart_all.KEY, 0) for status in (old, new)]
+    counts = [status.get("retries", {}).get(restart_scope.KEY, 0) for status in (old, new)]
     require(begun in (0, 1), f"the attempt changes by {begun}")
     failed = any(
         policies.counter(planned.job, pod) in ("retries", "job") and pod.attempt == old.get("attempt", 0)

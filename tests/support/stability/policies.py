@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import losses
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState

@@ -9,21 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import conclude, defer
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, restart_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import conclude, defer
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import initial_status, restart_scope
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Resolution
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
-    Observed,
-    OwnedObject,
-    Plan,
-    PodState,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, OwnedObject, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 from support.builders import NOW, Resource
 from support.stability import api_server, invariants, policies
@@ -55,14 +51,14 @@ class Planned:
     @functools.cached_property
     def current(self) -> list[PodState]:
         """The observed pods of the present spec; where a rule restarts the job, of the present attempt."""
-        recorded = 0 if restart_all.applies_to(self.job) else self._recorded_attempt
+        recorded = 0 if restart_scope.applies_to(self.job) else self._recorded_attempt
         annotations = policies.attempts(self.job, self.observed.pods, recorded)
         return [pod for pod in self.observed.pods if pod.spec_hash == annotations.get((pod.type, pod.index))]
 
     @functools.cached_property
     def of_attempt(self) -> list[PodState]:
         """:attr:`current`, of the present attempt under ``restartScope: Job`` too."""
-        if not restart_all.applies_to(self.job):
+        if not restart_scope.applies_to(self.job):
             return self.current
         newest = max([self._recorded_attempt, *(pod.attempt for pod in self.current if not pod.deleting)])
         return [pod for pod in self.current if pod.attempt == newest]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 
 from support.builders import NOW, stamp
 

@@ -8,8 +8,8 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import RETRY_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 from support.builders import MXNET, NOW, UID, mxjob, stamp

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.filter.job_status import job_status
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import reconcile_all
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.plugin_utils import framework as loading

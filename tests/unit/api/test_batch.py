@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import batch
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import PARALLEL_JOBS
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 
 Part = tuple[list[str], bool]
 """The names of jobs that have an outcome, and whether they are the last."""

@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.batch import PA
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from support.builders import MXNET, NOW, mxjob
 from support.recording_api import Api

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
 from support.builders import mxjob
 from support.recording_api import Api
 

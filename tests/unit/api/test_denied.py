@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE, Writer
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
 from support.builders import MPI, MXNET, NOW, mpijob, mxjob, stamp
 from support.fake_api_server import Admission, Call, FakeApiServer, FakeRestClient, Response, forbidden, pod_quota
 from support.recording_api import Api, context_of

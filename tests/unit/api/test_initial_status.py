@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.initial_status import LATEST
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.services import build_all
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import RETRY_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.initial_status import LATEST
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, UID, MXJob, Pod, mxjob, pods_of, stamp

@@ -9,8 +9,8 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import labels
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
 from support.builders import MPI, NOW, UID, Resource, mpijob
 from support.fake_api_server import FakeApiServer, FakeRestClient
 from support.unwatched import Unwatched

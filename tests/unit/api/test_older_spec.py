@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
 from support.builders import NOW, PYTORCH, UID, Resource, pods_of, pytorchjob, stamp
 from support.recording_api import Api
 from support.unwatched import Unwatched

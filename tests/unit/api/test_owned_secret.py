@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import spec_hash
 from cryptography.hazmat.primitives import serialization
 from support import batch_controller
 from support.builders import MPI, NOW, OF_OTHERS, UID, Resource, mpijob
@@ -158,7 +158,7 @@ def test_a_secret_that_was_exchanged_meanwhile() -> None:
 
 
 def test_the_hash_of_workers_does_not_depend_on_their_number() -> None:
-    from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+    from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 
     jobs = [parse_job(mpijob(number), MPI) for number in (2, 3)]
     assert len({spec_hash(job, group) for job in jobs for group in job.groups if group.type == "Worker"}) == 1

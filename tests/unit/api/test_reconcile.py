@@ -13,12 +13,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import reconcil
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_MANAGED_BY
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 from support.builders import MXNET, NOW, UID, MXJob, mxjob, pods_of
 from support.recording_api import Api, context_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import PREDECESSOR_REQUEUE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import belongs_to_predecessor
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import belongs_to_predecessor
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import PREDECESSOR_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, mxjob
 from support.recording_api import Api, context_of

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
 from support.builders import MPI, MXNET, NOW, UID, mpijob, mxjob, pod_of, stamp
 from support.fake_api_server import FakeApiServer, FakeRestClient
 

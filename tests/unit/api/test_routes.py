@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
 from support.builders import UID
 
 COLLECTION = "/apis/route.openshift.io/v1/namespaces/ml/routes"

@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, NOW, UID, mxjob

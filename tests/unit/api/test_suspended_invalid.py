@@ -10,8 +10,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info im
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE, RETRY_REQUEUE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE, RETRY_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     ANNOTATION_LIFETIME,

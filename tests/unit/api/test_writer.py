@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.writer import W
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
 from support.builders import NOW
 
 JOB = {

@@ -8,7 +8,7 @@ import pytest
 from ansible.errors import AnsibleActionFail
 from ansible_collections.dljob.operator.plugins.action.reconcile import _configured, _settings
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from support.builders import MPI, TENSORFLOW, environment_of, manifest_of, mpijob_v1, tfjob
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import MAX_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from devtools.definitions import definitions

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "tests" / "e2e" / "new_framework"
@@ -30,9 +30,7 @@ def test_the_documented_declaration_is_the_tested_one() -> None:
 
 def test_the_tested_job_is_one_of_the_framework() -> None:
     declared: Any = yaml.safe_load(printed("roles/echo/vars/main.yml"))["echo_framework"]
-    job = parse_job(
-        yaml.safe_load((FOLDER / "hello.yaml").read_text(encoding="utf-8")), framework_loader.framework(declared)
-    )
+    job = parse_job(yaml.safe_load((FOLDER / "hello.yaml").read_text(encoding="utf-8")), loader.framework(declared))
     assert {group.type: group.replicas for group in job.groups} == {"Leader": 1, "Follower": 2}
     assert [path.relative_to(FOLDER).as_posix() for path in sorted(FOLDER.rglob("*")) if path.is_file()] == [
         "hello.yaml",

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework, framework_loader
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from support.builders import declaration
 from support.gpu_examples import FILES, GPU, TRAINING, documents, job_of
 
@@ -49,7 +50,7 @@ def test_the_operator_accepts_it(file: Path) -> None:
     job["metadata"] |= {"namespace": "default", "uid": "1"}
     if job["kind"] == "DLJob":
         declared = any_framework.declared_for_any(declaration(job["spec"]["framework"]))
-        parsed = any_framework.parse_any(job, any_framework.adapt(framework_loader.framework(declared)))
+        parsed = any_framework.parse_any(job, any_framework.adapt(loader.framework(declared)))
     else:
         parsed = parse_job(job, frameworks.load()[job["kind"]].framework)
     assert {group.type for group in parsed.groups if group.replicas} >= TRAINING[job["kind"]]

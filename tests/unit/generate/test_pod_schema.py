@@ -10,7 +10,7 @@ from typing import Any
 
 import kubernetes
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import unknown_fields
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import unknown_fields
 from devtools.definitions import definitions
 from devtools.generate import files, pod_fields, pod_schema
 from devtools.generate.openapi import OPEN

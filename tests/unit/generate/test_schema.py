@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import parse_replica_groups
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import replica_groups
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from devtools.generate import definition, files, model
 
@@ -76,7 +76,7 @@ def test_a_map_of_types() -> None:
 def test_groups_of_replicas() -> None:
     entry = spec(crd(MAP))["properties"]["replicaSpecs"]["additionalProperties"]
     groups = entry["properties"]["groups"]
-    assert groups["maxItems"] == parse_replica_groups.MOST
+    assert groups["maxItems"] == replica_groups.MOST
     assert set(groups["items"]["properties"]) == {"name", "replicas", "template"}
     assert groups["items"]["required"] == ["name", "template"]
     assert "exists_one(other, other.name == g.name)" in one(rules(groups), "two groups have the same name")

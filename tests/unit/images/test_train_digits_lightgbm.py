@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from support import example_programs
 from support.builders import XGBOOST, environment_of, manifest_of, xgboostjob
 

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.aggregate import (
     AmbiguousJob,
     belongs,
@@ -14,7 +13,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.aggregate imp
     replica_counts,
     uid_of,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from support.builders import (
     CAFFE2,

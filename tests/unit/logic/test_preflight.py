@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, preflight
-from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic import preflight
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.preflight import Found, Served, Verdict
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework

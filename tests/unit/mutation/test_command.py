@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from devtools.mutation import layout
 
-MODULE = "plugins/module_utils/logic/policies/deadlines.py"
-TEST = "tests/unit/logic/test_deadlines.py"
+MODULE = "plugins/module_utils/logic/plan/policies/active_deadline.py"
+TEST = "tests/unit/logic/plan/policies/test_active_deadline.py"
 
 
 def started(results: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -32,7 +32,7 @@ def started(results: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def judged(results: Path, *arguments: str) -> tuple[int, str]:
     """The status and the output of a run on ``MODULE`` that has exited."""
-    done = started(results, "--module", "policies/deadlines", "--tests", TEST, *arguments)
+    done = started(results, "--module", "policies/active_deadline", "--tests", TEST, *arguments)
     output, _ = done.communicate(timeout=300)
     return done.returncode, output
 

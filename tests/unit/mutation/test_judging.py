@@ -165,12 +165,12 @@ def test_every_reason_is_about_a_line_that_is_still_there() -> None:
 
 def test_the_copy_is_the_collection_that_python_finds(tmp_path: Path) -> None:
     tree = layout.copy(tmp_path)
-    name = "ansible_collections.dljob.operator.plugins.module_utils.logic.parse"
+    name = "ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse"
     code = f"import {name} as m, dljob_operator as e, os; print(os.path.realpath(m.__file__)); print(e.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", code], env=layout.environment(tmp_path), capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == [
-        str(tree / "plugins/module_utils/logic/parse.py"),
+        str(tree / "plugins/module_utils/logic/parse/parse.py"),
         str(tree / "src/dljob_operator/__init__.py"),
     ]

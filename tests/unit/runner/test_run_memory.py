@@ -8,8 +8,8 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR
 

@@ -12,15 +12,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects, plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
-    cleanup,
-    failure,
-    replica_limit,
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import pod_ends
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
+    clean_pod_policy,
+    max_restarts_per_replica,
     replicas,
     restart_job,
-    start_order,
+    startup_policy,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import retries
 from support.stability import reconciler
 from support.stability.__main__ import main
 from support.stability.campaign import explore
@@ -118,8 +120,8 @@ def _counts_again(next_actions: Callable[..., Any]) -> Callable[..., Any]:
 
     def changed(job: Any, observed: Any, progress: Any, now: Any) -> Any:
         found = next_actions(job, observed, progress, now)
-        failed = [pod for pod in observed.pods if failure.has_failed(pod) and not pod.disrupted and not pod.deleting]
-        counts = {replicas.key(pod.type, pod.index): 1 for pod in failed}
+        failed = [pod for pod in observed.pods if pod_ends.has_failed(pod) and not pod.disrupted and not pod.deleting]
+        counts = {retries.key(pod.type, pod.index): 1 for pod in failed}
         again = {name: progress.retries.get(name, 0) + counts[name] for name in counts}
         return dataclasses.replace(found, retries={**found.retries, **again})
 
@@ -160,7 +162,7 @@ BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
         "nothing triggers a reconcile",
     ),
     "does not clean up": (
-        cleanup,
+        clean_pod_policy,
         "cleanup_targets",
         lambda _: lambda job, observed, kept=(): (),
         "pytorch elastic: exit code",
@@ -202,14 +204,14 @@ BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
         "the retries of",
     ),
     "ignores the limit of a replica": (
-        replica_limit,
+        max_restarts_per_replica,
         "over_limit",
         lambda _: lambda *given: None,
         "failure rules, mxnet: replica limit",
         "exceeded its limit",
     ),
     "starts all types at once": (
-        start_order,
+        startup_policy,
         "waits",
         lambda _: lambda *given: (),
         "startup policy: in order",

@@ -22,7 +22,7 @@ def case(
 
 
 JUNIT = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
-<testcase file="tests/unit/logic/test_plan.py" classname="x" name="test_good[a-1]" time="0.5"/>
+<testcase file="tests/unit/logic/plan/test_plan.py" classname="x" name="test_good[a-1]" time="0.5"/>
 <testcase file="tests/e2e/test_kubectl.py" classname="x" name="test_bad" time="2.25"><failure message="m">t</failure></testcase>
 <testcase file="tests/e2e/test_kubectl.py" classname="x" name="test_broken" time="0"><error message="m">t</error></testcase>
 <testcase file="tests/e2e/test_kubectl.py" classname="x" name="test_left_out" time="0"><skipped message="m"/></testcase>
@@ -37,7 +37,7 @@ JUNIT = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
 def test_pytests_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "e2e.xml").write_text(JUNIT)
     assert results.read([tmp_path / "e2e.xml", tmp_path / "never-written.xml"]) == [
-        Case("unit", "tests/unit/logic/test_plan.py::test_good[a-1]", 0.5, PASSED),
+        Case("unit", "tests/unit/logic/plan/test_plan.py::test_good[a-1]", 0.5, PASSED),
         Case("e2e", "tests/e2e/test_kubectl.py::test_bad", 2.25, FAILED),
         Case("e2e", "tests/e2e/test_kubectl.py::test_broken", 0.0, FAILED),
         Case("e2e", "tests/e2e/test_kubectl.py::test_left_out", 0.0, SKIPPED),

@@ -20,7 +20,7 @@ def test_a_file_of_tests_belongs_to_a_part(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "part"),
     [
-        ("tests/unit/logic/test_plan.py", "unit"),
+        ("tests/unit/logic/plan/test_plan.py", "unit"),
         ("tests/e2e/test_kubectl.py", "e2e"),
         ("tests/e2e/test_molecule.py", "molecule"),
         ("tests/e2extra/test_x.py", ""),

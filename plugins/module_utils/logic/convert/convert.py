@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import declaration, framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.logic.convert import source, targets, trainjob
 from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model import (
     TARGETS,
@@ -16,12 +15,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Manifest,
     NotConvertible,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework import declaration, loader
 
 
 def declared(declaration_of_a_role: Mapping[str, Any]) -> Declared:
     """The framework of a role's declaration. Its hooks are not needed: no environment is computed."""
     relevant = {key: value for key, value in declaration_of_a_role.items() if key != "hooks"}
-    framework = framework_loader.framework(relevant, read=lambda name: "")
+    framework = loader.framework(relevant, read=lambda name: "")
     return Declared(framework, declaration.kinds(declaration_of_a_role))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 
 Manifest = Mapping[str, Any]

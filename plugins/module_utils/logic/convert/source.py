@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model import (
     Declared,
     Group,
@@ -16,9 +15,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Report,
     Source,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.flavors import flavor_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     MODE_LOCAL,
     RESTART_ALWAYS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model import (
     TO_V1,
     Conversion,
@@ -14,7 +13,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Replicas,
     Source,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 
 _SHORT = {"name", *any_framework.CONTAINER_FIELDS}

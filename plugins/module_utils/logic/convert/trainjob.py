@@ -17,7 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Report,
     Source,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_list, as_mapping
 
 API_VERSION = "trainer.kubeflow.org/v1alpha1"
 RUNTIMES = {"pytorch": "torch-distributed", "jax": "jax-distributed", "xgboost": "xgboost-distributed"}

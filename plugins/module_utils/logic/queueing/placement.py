@@ -11,10 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping, maps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import pod_sets
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.workload import ADMITTED, Workload
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_list, as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 
 LABEL_POD_SET = "kueue.x-k8s.io/podset"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate, ReplicaGroup
 

@@ -10,8 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import managers
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import managers
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import placement, pod_sets
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.workload import (
     EVICTED,
@@ -20,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.work
     Request,
     Workload,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import clip, outcome
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c

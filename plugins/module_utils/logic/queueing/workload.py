@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import pod_sets
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, WORKLOAD

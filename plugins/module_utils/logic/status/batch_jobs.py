@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import IN_STATUS, log_tail
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import retries_of
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import key
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.log_tail import IN_STATUS, log_tail
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.retries import key, retries_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
     ContainerEnd,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import maps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import maps
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 
 Condition = Mapping[str, Any]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed, is_done
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_REPLICA_TYPE
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import LAYOUT_SINGLE, STATUS_V1
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup

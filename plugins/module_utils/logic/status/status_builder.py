@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import IN_STATUS, log_tail
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import suspension
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.log_tail import IN_STATUS, log_tail
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
     batch_jobs,
     conditions,
@@ -23,10 +21,15 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status import
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
+
+PROGRESS = ("completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "batchJobs", "specHash")
+"""The fields of the status that a suspended job loses."""
 
 FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
 _RETRY_AFTER_EDIT = (c.REASON_INVALID, c.REASON_REFUSED)
@@ -123,7 +126,7 @@ class StatusBuilder:
         known = self._job.status.get("specHash")  # a job that starts again has it in its old status only
         has_changed = known not in (None, spec_hash)
         if has_changed:
-            for name in (*suspension.PROGRESS, "attempt", c.STATUS_IGNORED):
+            for name in (*PROGRESS, "attempt", c.STATUS_IGNORED):
                 self._fields.pop(name, None)
         self._fields["specHash"] = spec_hash
         return has_changed
@@ -181,7 +184,7 @@ class StatusBuilder:
         attempt stays, because pods of the last one may still terminate.
         """
         self.created()
-        for name in suspension.PROGRESS:
+        for name in PROGRESS:
             self._fields.pop(name, None)
         self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
         self._fields["reason"] = ""
@@ -268,7 +271,7 @@ class StatusBuilder:
         self._store(progress)
 
     def losses(self, last: Mapping[str, Any], consequences: Mapping[str, int]) -> None:
-        """Store the last loss of a replica and the restarts that were consequences, as :mod:`.losses` has them."""
+        """Store the last loss of a replica and the restarts that were consequences (:mod:`..plan.policies.losses`)."""
         self._store((("lastLoss", dict(last)), ("consequentRestarts", dict(consequences))))
 
     def _store(self, fields: Iterable[tuple[str, Any]]) -> None:

@@ -1,0 +1,103 @@
+"""A launcher that exits with 0 because it has lost a worker has not done the work."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import hidden_losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.losses import Loss
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from support.builders import MPI, NOW, TENSORFLOW, Pod, Resource, manifest_of, mpijob, mpijob_v1, pod_of, stamp, tfjob
+from support.fake_cluster import FakeCluster
+
+START = int(NOW.timestamp())
+
+
+def ended(pod: Pod, started: float, finished: float, code: int = 0) -> Pod:
+    made = pod.succeeded(finished) if code == 0 else pod.failed(code, seconds=finished)
+
+    def begin(resource: Resource) -> None:
+        resource["status"]["containerStatuses"][0]["state"]["terminated"]["startedAt"] = stamp(started)
+
+    return made.change(begin)
+
+
+def launcher_of(job: DLJob) -> Pod:
+    manifest = manifest_of(job, "launcher", framework=MPI)
+    return Pod(manifest, manifest["spec"]["containers"][0]["name"])
+
+
+def seen(job: DLJob, *pods: Pod, framework: Framework = MPI) -> Observed:
+    owner = Owner("default", job.uid)
+    return build_observed_state(owner, framework.container, [pod.resource() for pod in pods], [])
+
+
+def loss(replica: str, seconds: int) -> Loss:
+    return Loss(replica, "uid", START + seconds, "the pod was deleted", True)
+
+
+@pytest.mark.parametrize(
+    ("last", "started", "finished", "code", "is_hidden"),
+    [
+        pytest.param(loss("worker-1", 60), 0, 60, 0, True, id="in the same second"),
+        pytest.param(loss("worker-1", 60), 0, 65, 0, True, id="soon after the loss"),
+        pytest.param(loss("worker-1", 60), 0, 66, 0, False, id="it survived the loss"),
+        pytest.param(loss("worker-1", 60), 0, 59, 0, False, id="it had ended before"),
+        pytest.param(loss("worker-1", 60), 60, 62, 0, True, id="it began in the second of the loss"),
+        pytest.param(loss("worker-1", 60), 61, 63, 0, False, id="it began after the loss"),
+        pytest.param(loss("worker-1", 60), 0, 60, 1, False, id="it says so itself"),
+        pytest.param(loss("launcher-0", 60), 0, 60, 0, False, id="its own loss"),
+        pytest.param(loss("stranger-0", 60), 0, 60, 0, False, id="of a type that a tenant has written"),
+        pytest.param(None, 0, 60, 0, False, id="no loss"),
+    ],
+)
+def test_what_counts_for_nothing(last: Loss | None, started: int, finished: int, code: int, is_hidden: bool) -> None:
+    job = parse_job(mpijob_v1(), MPI)
+    current = seen(job, ended(launcher_of(job), started, finished, code))
+    assert [pod.type for pod in hidden_losses.find(job, MPI, current, last)] == (["launcher"] if is_hidden else [])
+
+
+def test_without_the_time_of_its_start_an_exit_is_believed() -> None:
+    job = parse_job(mpijob_v1(), MPI)
+    current = seen(job, launcher_of(job).succeeded(60))
+    assert hidden_losses.find(job, MPI, current, loss("worker-1", 60)) == ()
+
+
+def test_a_chief_does_not_hide_the_loss_of_its_servers() -> None:
+    job = parse_job(tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, ps=1, worker=1), TENSORFLOW)
+    current = seen(job, ended(pod_of(job, "chief", framework=TENSORFLOW), 0, 60), framework=TENSORFLOW)
+    assert hidden_losses.find(job, TENSORFLOW, current, loss("ps-0", 60)) == ()
+
+
+@pytest.mark.parametrize("make", [mpijob, mpijob_v1])
+def test_the_launcher_starts_again_and_its_next_exit_counts(make: object) -> None:
+    cluster = FakeCluster(make(), MPI)  # type: ignore[operator]
+    cluster.start()
+    cluster.run_all()
+    cluster.settle()
+    launcher = cluster.pod("launcher", 0)["metadata"]["uid"]
+    cluster.advance(60)
+    cluster.user_deletes("pi-worker-1")
+    cluster.exit("launcher", 0, 0)
+    cluster.step()
+    assert "Succeeded" not in [type_ for type_, status in cluster.conditions if status == "True"]
+    (event,) = [one for one in cluster.events if "has exited with 0" in one.message]
+    assert (event.type, event.reason) == ("Warning", "MPIJobRestarting")
+    assert "because of the loss of worker-1: pod pi-worker-1 was deleted" in event.message
+    for _ in range(3):
+        cluster.kubelet_deletes()
+        cluster.step()
+    cluster.settle()
+    cluster.run_all()
+    cluster.settle()
+    assert cluster.pod("launcher", 0)["metadata"]["uid"] != launcher
+    assert cluster.status["lastLoss"]["replica"] == "worker-1"
+    cluster.advance(60)
+    cluster.exit("launcher", 0, 0)
+    cluster.settle()
+    assert cluster.outcome[1] == "Succeeded"
+    assert "retries" not in cluster.status, "the exit was no failure"
