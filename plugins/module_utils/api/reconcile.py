@@ -41,6 +41,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     initial_status,
     slices,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
@@ -208,7 +209,7 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
     if parsed.job is None:
         whole = invalid.plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, observed)
         return slices.cut_deletions(whole, largest)
-    settings = plan_.PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
+    settings = PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)
 
 

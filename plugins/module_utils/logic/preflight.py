@@ -24,7 +24,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.owned
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import PlanSettings, plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import retries
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome

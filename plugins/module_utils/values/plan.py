@@ -9,6 +9,9 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import ReplicaGroup
 
+IMMEDIATE = 0.0
+"""Seconds until the next reconcile where a step of this one has to be through first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deletion:

@@ -120,14 +120,15 @@ def _check_failure(planned: Planned, new: Status) -> None:
         return  # a reconcile that has not read the job's progress
     done = completed_.read(new.get("completed"))
     counting = [pod for pod in planned.of_attempt if not (_is_ending(planned, new) and pod.type in WITHOUT_A_RESULT)]
-    fatal = [
-        pod.name
+    ruled = [
+        pod
         for pod in counting
         if policies.action(job, pod) == "FailJob" and pod.index not in done.get(pod.type, ())
-        if not policies.may_follow(new, pod)
+        if not policies.is_consequence(new, pod)
     ]
+    fatal = [pod.name for pod in ruled if not policies.may_follow(new, pod)]
     reason = (new.get("failure") or {}).get("reason") if new.get("state") == "Failed" else None
-    require(bool(fatal) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
+    require(bool(ruled) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
     require(not fatal or reason is not None, f"the job goes on, and a rule fails it for {fatal}")
     lost = [pod.name for pod in counting if policies.is_lost(job, pod) and pod.index not in done.get(pod.type, ())]
     is_over = new.get("state") in ("Failed", "Succeeded")

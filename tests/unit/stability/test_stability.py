@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import pod_ends
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, plan, situation
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     clean_pod_policy,
     max_restarts_per_replica,
@@ -141,7 +141,7 @@ def _does_not_wait_for_the_last_attempt(next_actions: Callable[..., Any]) -> Cal
 
 BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
     "forgets the completed replicas": (
-        plan,
+        situation,
         "_completed_of",
         lambda _: lambda job: {},
         "tensorflow list: parameter server",
@@ -155,8 +155,8 @@ BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
         "the retries of",
     ),
     "does not look again after a deletion": (
-        plan,
-        "_soonest",
+        at_rest,
+        "soonest",
         lambda _: lambda wait, deletions: wait,
         "pytorch: on failure",
         "nothing triggers a reconcile",
@@ -176,7 +176,7 @@ BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
         "a finished job gets a pod",
     ),
     "takes pods of another spec for current ones": (
-        plan,
+        situation,
         "_of_this_spec",
         lambda _: lambda job, observed, hashes: observed,
         "mxnet: mpba",
@@ -243,7 +243,7 @@ def test_an_exploration_finds_a_defect(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_violation_has_a_short_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "_completed_of", lambda job: {})
+    monkeypatch.setattr(situation, "_completed_of", lambda job: {})
     scenario = _scenario("tensorflow list: parameter server")
     with pytest.raises(Violation) as raised:
         Explorer(scenario).explore(10_000)
@@ -271,6 +271,6 @@ def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_command_fails_with_the_path_to_a_violation(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "_soonest", lambda wait, deletions: wait)
+    monkeypatch.setattr(at_rest, "soonest", lambda wait, deletions: wait)
     assert main(["3000", "--only", "pytorch: on failure"]) == 1
     assert "nothing triggers a reconcile" in capsys.readouterr().err

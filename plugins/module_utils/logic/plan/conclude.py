@@ -14,7 +14,6 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import managers
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import IMMEDIATE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     creation_event,
     initial_status,
@@ -40,7 +39,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Plan
 
 RETRY_REQUEUE = 5.0
 """Seconds until the next try of a write that Kubernetes refused for now: quota, or a name whose object terminates."""

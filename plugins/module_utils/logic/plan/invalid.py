@@ -13,7 +13,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework imp
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import managers
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import IMMEDIATE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import suspension
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
@@ -27,7 +26,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.event import
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Deletion, Plan
 
 _NOTHING = Observed()
 

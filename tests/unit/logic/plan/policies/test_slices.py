@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.obser
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan, PodToCreate
 from support.builders import MXNET, MXJob, grouped
 from support.fake_cluster import FakeCluster
@@ -27,7 +28,7 @@ class SlicedCluster(FakeCluster):
         observed = build_observed_state(
             Owner("default", job.uid), self.framework.container, self.pods.values(), self.services.values(), {}
         )
-        settings = plan_.PlanSettings(largest_slice=slices.LARGEST)
+        settings = PlanSettings(largest_slice=slices.LARGEST)
         return plan_.plan(job, self.framework, observed, self.now, settings)
 
 

@@ -1,0 +1,223 @@
+"""The plan of a job that is neither over nor suspended: has it just ended, and if not, what does it lack?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.cluster_spec import build_cluster_spec
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
+    batch_job,
+    host_names,
+    pod_group,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import (
+    PodContext,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import (
+    at_rest,
+    gang_standing,
+    reporting,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
+    active_deadline,
+    backoff_limit,
+    crash_loops,
+    denied_deployment,
+    failure,
+    hidden_losses,
+    losses,
+    max_restarts_per_replica,
+    pending_timeout,
+    restart_counts,
+    restart_job,
+    restart_scope,
+    settling,
+    startup_policy,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import (
+    ReplicaActions,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.success import succeeded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import Surroundings
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Situation, Steps, situation
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.writes import writes
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
+    batch_jobs,
+    replica_statuses,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
+    StatusBuilder,
+    clip,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Plan
+
+
+def active(
+    job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
+) -> Plan:
+    """The plan of an active ``job``; its status and Events go into ``report``."""
+    observed = batch_jobs.remembered(job, observed)
+    if batch_jobs.is_ahead(observed, surroundings.now):
+        return Plan(requeue_after=batch_jobs.POD_REQUEUE)
+    found = situation(job, framework, observed, report, surroundings)
+    if ended := _after_hidden_loss(found, report):
+        return ended
+    cluster = build_cluster_spec(job, framework, found.attempt)
+    context = PodContext(
+        framework,
+        cluster,
+        found.hashes,
+        surroundings.settings.cluster_domain,
+        replaceable_names=host_names.replaceable(job, framework, cluster),
+    )
+    if not found.was_running:
+        reporting.ignored(job, context, report)
+    if ended := _success(found, report):
+        return ended
+    steps = _next_steps(found, report)
+    if ended := _failure(found, steps, report):
+        return ended
+    if steps.actions.begins:
+        found = dataclasses.replace(found, completed={}, attempt=steps.actions.begins)
+    _report(found, steps, report)
+    return writes(found, steps, context, report)
+
+
+def _record(
+    found: Situation,
+    report: StatusBuilder,
+    counted: tuple[Mapping[str, int], Mapping[str, int]],
+    *,
+    final: bool = False,
+) -> None:
+    """Report the progress, with the restarts ``counted`` now."""
+    launched = batch_jobs.write(found.launched, found.current.pods, final=final)
+    report.progress(counted, found.completed, found.attempt, launched)
+
+
+def _after_hidden_loss(found: Situation, report: StatusBuilder) -> Plan | None:
+    """The plan for a success target that exited with 0 because it has lost a peer: it starts again."""
+    job, current, last = found.job, found.current, found.lost.last
+    hidden = hidden_losses.find(job, found.framework, current, last)
+    if not hidden or not last:
+        return None
+    for pod in hidden:
+        found.completed.get(pod.type, set()).discard(pod.index)
+    others = losses.without(current, {pod.uid for pod in hidden})
+    report.replicas(replica_statuses.count(job, others, found.completed))
+    _record(found, report, (found.retries, found.ignored))
+    report.losses(losses.write(last), found.lost.counts)
+    report.restarting(hidden, [hidden_losses.explain(pod, last) for pod in hidden])
+    deletions = tuple(batch_job.deletion(pod) for pod in hidden)
+    return Plan(deletions=deletions, status=report.status(), events=report.events, requeue_after=IMMEDIATE)
+
+
+def _success(found: Situation, report: StatusBuilder) -> Plan | None:
+    """The plan for a job whose success target has succeeded; ``None`` where it has not."""
+    job, framework, current, excused = found.job, found.framework, found.current, found.excused
+    if (
+        not succeeded(job, current, found.completed)
+        or failure.precedes_success(job, framework, current, excused)
+        or settling.fails(job, framework, current, excused, found.now)
+    ):
+        return None
+    counts = replica_statuses.count(job, current, found.completed)
+    rest = settling.remaining(job, framework, current, found.going_on, found.now)
+    if rest is not None:
+        report.replicas(counts)
+        _record(found, report, (found.retries, found.ignored))
+        report.losses(losses.write(found.lost.last), found.lost.counts)
+        reporting.phase(job, report, replica_statuses.all_up(job, counts), anew=False)
+        report.waiting(settling.reason(job))
+        return Plan(status=report.status(), events=report.events, requeue_after=rest)  # nothing starts again any more
+    report.succeeded()
+    report.replicas(replica_statuses.settled(job, counts))
+    _record(found, report, restart_counts.made(job, current.pods, found.retries, found.ignored), final=True)
+    return at_rest.end(job, framework, found.observed, report)
+
+
+def _next_steps(found: Situation, report: StatusBuilder) -> Steps:
+    """What the replicas need, without the creations that wait for others, for old pods or for the gang."""
+    job, observed = found.job, found.observed
+    policy = restart_scope if found.as_one else restart_job
+    actions = policy.next_actions(job, found.undecided, found.progress, found.now)
+    if any(deletion.uid == found.lost.new for deletion in actions.deletions):
+        actions = _record_first(actions, found.lost.new)
+    gang = pod_group.applicable(found.surroundings.settings.gang, job, observed)
+    standing = gang_standing.standing(gang, job, observed)
+    waits = startup_policy.waits(job, found.framework, found.current, found.completed, gang is not None)
+    if waits:
+        held_back = {wait.type for wait in waits}
+        starts = tuple(start for start in actions.starts if start.group.type not in held_back)
+        actions = dataclasses.replace(actions, starts=starts)
+    if observed.remaining and any(group.batch_job for group in job.groups):
+        # the launcher of the attempt before would reach the new workers, which have the names of its own
+        awaited = (*actions.awaited, *observed.remaining) if actions.starts else actions.awaited
+        actions = dataclasses.replace(actions, starts=(), awaited=awaited)
+    held_up = standing.problem if actions.starts else ""
+    if held_up:
+        actions = dataclasses.replace(actions, starts=())
+    left = active_deadline.time_left(job, report.started, found.now)
+    return Steps(actions, gang, standing, waits, held_up, left)
+
+
+def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
+    """``actions`` without the deletion of a pod, after which nothing would show its loss but the status."""
+    deletions = tuple(deletion for deletion in actions.deletions if deletion.uid != uid)
+    restarted = tuple(pod for pod in actions.restarted if pod.uid != uid)
+    return dataclasses.replace(actions, deletions=deletions, restarted=restarted, wait=IMMEDIATE)
+
+
+def _failure(found: Situation, steps: Steps, report: StatusBuilder) -> Plan | None:
+    """The plan for a job that has failed; ``None`` while it can still succeed."""
+    job, current, lost, actions = found.job, found.current, found.lost, steps.actions
+    failed = (
+        losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
+        or backoff_limit.exceeded(job, actions.retries, current.pods, lost)
+        or max_restarts_per_replica.over_limit(job, actions.retries, current.pods, lost)
+        or pending_timeout.find_timeout(job, current, found.now)
+        or active_deadline.overdue(job, steps.time_left, crash_loops.first(current, job.status, lost.uids))
+    )
+    if not failed:
+        return None
+    report.replicas(replica_statuses.count(job, current, found.completed))
+    failures = found.retries if actions.begins else actions.retries  # what ends begins no attempt
+    counted = restart_counts.made(job, current.pods, failures, actions.ignored)
+    _record(found, report, counted, final=True)
+    report.losses(losses.write(lost.last), lost.forgiven(counted[0], current.pods))
+    report.failed(failed)
+    return at_rest.end(job, found.framework, found.observed, report)
+
+
+def _report(found: Situation, steps: Steps, report: StatusBuilder) -> None:
+    """Report how far the job is, and what it waits for."""
+    job, current, lost, actions = found.job, found.current, found.lost, steps.actions
+    counts = replica_statuses.count(job, current, found.completed)
+    report.replicas(counts)
+    _record(found, report, (actions.retries, actions.ignored))
+    report.losses(losses.write(lost.last), lost.counts)
+    for end in batch_jobs.new_restarts(found.launched, current.pods):
+        report.restarted_by_batch_job(failure.describe_end(end))
+    if actions.begins:
+        report.restarting_all([failure.explain(job, p) for p in reporting.causes(job, actions.restarted)])
+    elif actions.restarted:
+        restarted = sorted(actions.restarted, key=lambda pod: pod.uid in lost.uids)
+        report.restarting(restarted, [failure.explain(job, p) for p in restarted])
+    up = replica_statuses.all_up(job, counts) and not actions.begins
+    reporting.phase(job, report, up, anew=bool(actions.begins) or (found.as_one and found.is_new_spec))
+    reporting.wait(job, found.going_on, lost, report)
+    if not report.reason and steps.held_up:
+        if steps.standing.is_lasting and clip(steps.held_up) != job.status.get("reason"):
+            report.event("Warning", c.EVENT_NOT_CREATED, steps.held_up)
+        report.waiting(steps.held_up)
+    if not report.reason:
+        report.waiting(startup_policy.reason(steps.waits, job, current, found.completed))
+    if not report.reason and (denied := denied_deployment.reason(found.observed)):
+        if clip(denied) != job.status.get("reason"):
+            report.event("Warning", c.EVENT_OBJECT_FAILED, denied)
+        report.waiting(denied)
