@@ -46,5 +46,7 @@ def test_every_link_leads_somewhere(file: Path) -> None:
 
 
 def test_a_broken_link_is_found() -> None:
-    text = f"[a](gone.md) [b](#gone) [c]({REPOSITORY}/blob/main/README.md#gone) [d](README.md#install) [e](https://x.y/#z)"
+    text = (
+        f"[a](gone.md) [b](#gone) [c]({REPOSITORY}/blob/main/README.md#gone) [d](README.md#install) [e](https://x.y/#z)"
+    )
     assert broken(ROOT / "CONTRIBUTING.md", text) == ["gone.md", "#gone", f"{REPOSITORY}/blob/main/README.md#gone"]
