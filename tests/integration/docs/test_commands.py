@@ -58,6 +58,9 @@ RUN_BY = {
     r"dljob-operator preflight( -o json --namespace NAMES --service-account NAMESPACE:NAME)?": (
         "tests/unit/runner/test_preflight.py::test_all_can_be_adopted"
     ),
+    r"dljob-operator run --install-crds --cleanup-on-exit": (
+        "tests/integration/engine/test_cleanup.py::test_what_it_created_goes_and_what_was_there_stays"
+    ),
     r"dljob-operator run --metrics-bind-address :8080": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
