@@ -102,7 +102,7 @@ soak: venv ## many short jobs through one operator: SOAK="--jobs 20000"; benchma
 images: venv ## build the example images and push them to the local registry; SET=full: all versions; MANIFESTS=<dir> adds the image names used there
 	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) devtools.images build $(if $(SET),--set $(SET))
 
-matrix: venv ## what frameworks do when processes fail, in real pods: docs/frameworks.md; MATRIX="--minutes 25 --only pytorch"
+matrix: venv ## what frameworks do when processes fail, in real pods: benchmarks/matrix.csv; MATRIX="--minutes 25 --only torch2"
 	@$(TOOL) devtools.matrix $(MATRIX)
 
 image: venv ## build the operator's image and push it to the local registry; BASE_IMAGE=... selects another base

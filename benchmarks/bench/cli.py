@@ -146,8 +146,10 @@ class Bench:
         data = {"facts": self.facts, "left_out": self.left_out, "samples": [s.to_json() for s in self.samples]}
         (SCRATCH / "samples.json").write_text(json.dumps(data, indent=1))
         titles = {peer.name: peer.title for peer in (catalog.PEERS[0], *self.peers, *catalog.PEERS)}
-        text = report.document(Samples(self.samples), titles, self.facts, self.context.sizes.replicas, self.left_out)
+        samples = Samples(self.samples)
+        text = report.document(samples, titles, self.facts, self.context.sizes.replicas, self.left_out)
         self.output.write_text(text)
+        self.output.with_suffix(".csv").write_text(report.as_csv(report.rows(samples, titles)))
 
 
 def ensure_nodes(settings: Settings, least: int) -> int:
@@ -198,5 +200,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--resume", action="store_true", help="add to the samples of the previous run, of the same commit")
     add("--beside", type=positive, default=0, metavar="N", help="jobs beside a large one (default: as --quick, or 500)")
     add("--quick", action="store_true", help="tiny sizes, to test the harness; the times are meaningless")
-    add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")
+    add(
+        "--output",
+        type=Path,
+        default=RESULTS,
+        help="the report, with a CSV file beside it (default: benchmarks/RESULTS.md)",
+    )
     return parser

@@ -1,56 +1,82 @@
-"""RESULTS.md: the goals, and a table of each workload. Pure."""
+"""RESULTS.md: the goals, and the times of all workloads; and RESULTS.csv, a row for each workload and peer. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 
 from bench.goals import goals
 from bench.peers import catalog
 from bench.summary import NOTHING, Samples, mean, ratio, seconds, time_of
 
+OURS = next(peer.title for peer in catalog.PEERS if peer.name == catalog.OURS)
+WORKLOAD, PEER, TIME, BY_OURS = "workload", "peer", "all pods, s", "by ours"
+Rows = Sequence[Mapping[str, str]]
 
-def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[str]:
-    """The rows of one workload, with peers in their order."""
-    ours = time_of(samples, workload, catalog.OURS)
-    lines = [
-        f"### {workload}",
-        "",
-        "| peer | jobs of pods | rounds | all pods, s | lowest to highest | by ours | first pod p50 / p99 |"
-        " all pods p50 / p99 | Running p50 / p99 | reconciles a job | reads + writes a job | CPU s a job |"
-        " peak MiB |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+
+def rows(samples: Samples, titles: Mapping[str, str]) -> Rows:
+    """What each peer needed for each workload, with peers in their order."""
+    return [
+        _row(samples, workload, peer, title)
+        for workload in samples.workloads()
+        for peer, title in titles.items()
+        if samples.of(workload, peer)
     ]
-    for peer, title in titles.items():
-        found = samples.of(workload, peer)
-        if not found:
-            continue
-        time = time_of(samples, workload, peer)
-        jobs = max(1, found[0].jobs)
-        counted = [s.reconciles / jobs for s in found]
-        cut = sum(not sample.complete for sample in found)
-        cells = [
-            title,
-            f"{found[0].jobs} of {found[0].pods // jobs}",
-            str(len(found)),
-            ("> " if cut else "") + seconds(time.median if time else None),
-            f"{seconds(time.low)} to {seconds(time.high)}" if time else NOTHING,
-            ratio(ours.median if ours else None, time.median if time else None),
-            *(
-                f"{seconds(samples.p(workload, peer, 0.5, what))} / {seconds(samples.p(workload, peer, 0.99, what))}"
-                for what in ("first_pod", "all_pods", "running")
-            ),
-            f"{mean(counted):.1f}" if any(counted) else NOTHING,
-            f"{mean(s.reads / jobs for s in found):.1f} + {mean(s.writes / jobs for s in found):.1f}",
-            f"{mean(s.cpu / jobs for s in found):.3f}",
-            f"{max(s.peak_bytes for s in found) / 2**20:.0f}",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-        notes = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]
-        if notes:
-            lines.append(
-                f"| | stopped early: {'; '.join(notes)}; the time is extrapolated from this rate |" + " |" * 11
-            )
-    return [*lines, ""]
+
+
+def _row(samples: Samples, workload: str, peer: str, title: str) -> Mapping[str, str]:
+    found = samples.of(workload, peer)
+    time, ours = time_of(samples, workload, peer), time_of(samples, workload, catalog.OURS)
+    jobs = max(1, found[0].jobs)
+    counted = [s.reconciles / jobs for s in found]
+    cut = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]
+    return {
+        WORKLOAD: workload,
+        PEER: title,
+        "jobs of pods": f"{found[0].jobs} of {found[0].pods // jobs}",
+        "rounds": str(len(found)),
+        TIME: ("> " if cut else "") + seconds(time.median if time else None),
+        "lowest to highest": f"{seconds(time.low)} to {seconds(time.high)}" if time else NOTHING,
+        BY_OURS: ratio(ours.median if ours else None, time.median if time else None),
+        **{
+            f"{title} p50 / p99": " / ".join(seconds(samples.p(workload, peer, share, what)) for share in (0.5, 0.99))
+            for title, what in (("first pod", "first_pod"), ("all pods", "all_pods"), ("Running", "running"))
+        },
+        "reconciles a job": f"{mean(counted):.1f}" if any(counted) else NOTHING,
+        "reads + writes a job": " + ".join(
+            f"{mean(each):.1f}" for each in ([s.reads / jobs for s in found], [s.writes / jobs for s in found])
+        ),
+        "CPU s a job": f"{mean(s.cpu / jobs for s in found):.3f}",
+        "peak MiB": f"{max(s.peak_bytes for s in found) / 2**20:.0f}",
+        "stopped early": "; ".join(cut),
+    }
+
+
+def as_csv(found: Rows) -> str:
+    """RESULTS.csv. The time of a peer that was stopped early is extrapolated from its rate."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(found[0]) if found else [WORKLOAD, PEER], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return text.getvalue()
+
+
+def times(found: Rows) -> Iterable[str]:
+    """One table: a workload a row, a peer a column, with the time in seconds and the ratio to ours."""
+    peers = list(dict.fromkeys(row[PEER] for row in found))
+    cells = {(row[WORKLOAD], row[PEER]): row for row in found if row[TIME] != NOTHING and row[BY_OURS] != NOTHING}
+    yield f"| {WORKLOAD} | {' | '.join(peers)} |"
+    yield "| --- |" + " --- |" * len(peers)
+    for workload in dict.fromkeys(workload for workload, _ in cells):
+        own = [cells.get((workload, peer)) for peer in peers]
+        yield f"| {workload} | " + " | ".join(_time(row) for row in own) + " |"
+
+
+def _time(row: Mapping[str, str] | None) -> str:
+    if row is None:
+        return NOTHING
+    return row[TIME] if row[PEER] == OURS else f"{row[TIME]} ({row[BY_OURS]})"
 
 
 def document(
@@ -64,9 +90,10 @@ def document(
     lines = [
         "# Results of `make bench`",
         "",
-        "Written by the benchmark; all numbers are from one run on one machine. Times are seconds from",
-        "the API server's acceptance of a job until its pods exist; the median of the rounds, and in parentheses the",
-        "ratio of the most different rounds. [README.md](README.md) describes the columns and the peers.",
+        "Written by the benchmark; all numbers are from one run on one machine.",
+        "Times are seconds from the API server's acceptance of a job until its pods exist, the median of the rounds.",
+        "In the goals, the ratio of the most different rounds is in parentheses.",
+        "[RESULTS.csv](RESULTS.csv) has a row for each workload and peer, and [README.md](README.md) describes both.",
         "",
         *(f"- {key}: {value}" for key, value in facts.items()),
         "",
@@ -76,14 +103,16 @@ def document(
         "| --- | --- | --- |",
         *(f"| {goal.text} | {goal.found} | {goal.result} |" for goal in goals(samples, replicas)),
         "",
-        "`tests/e2e/test_no_op.py` tests that a reconcile with nothing to do reads nothing either (5.). The growth",
-        "to 10,000 jobs (6.) is a separate run: [GROWTH.md](GROWTH.md).",
+        "`tests/e2e/test_no_op.py` tests that a reconcile with nothing to do reads nothing either (5.).",
+        "The growth to 10,000 jobs (6.) is a separate run: [GROWTH.md](GROWTH.md).",
         "",
         "## The workloads",
         "",
+        "A peer's time is followed by its ratio to this operator's.",
+        "",
+        *times(rows(samples, titles)),
+        "",
     ]
-    for workload in samples.workloads():
-        lines += table(samples, workload, titles)
     if left_out:
         lines += ["## Skipped", "", *(f"- {line}" for line in left_out), ""]
     return "\n".join(lines)

@@ -63,6 +63,7 @@ LINTERS: dict[str, list[str]] = {
     ),
     "issue chooser": against("vendor.github-issue-config", ISSUE_CHOOSER),
     "renovate": against("vendor.renovate", FORGE / "renovate.json"),
+    "prose": ["python", "-m", "devtools.prose"],
     "generated changelog": ["python", "-m", "devtools.changelog", "--check"],
     "stamped version": ["python", "-m", "devtools.stamp", "--check"],
     "generated from the roles": ["python", "-m", "devtools.generate", "--check"],

@@ -48,6 +48,7 @@ def quick_run(peers: Sequence[Peer], output: Path) -> None:
     text = output.read_text()
     assert all(peer.title in text for peer in peers)
     assert "**" in text or "yes" in text
+    assert all(peer.title in output.with_suffix(".csv").read_text() for peer in peers)
 
 
 def test_a_quick_run_measures_this_operator_and_the_baseline_in_every_workload(

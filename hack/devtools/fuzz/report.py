@@ -31,7 +31,7 @@ def document(result: Result, arguments: str) -> str:
         "# Generated objects",
         "",
         f'Written by `make fuzz FUZZ="{arguments}"`.',
-        "[docs/reliability.md](../docs/reliability.md#faults-generated-objects-many-jobs) describes such a run.",
+        "[docs/reliability.md](../docs/reliability.md#the-large-runs) describes such a run.",
         "",
         *(f"- {key}: {value}" for key, value in result.facts.items() if key != "peers"),
         f"- run: {result.sent.total():,} objects in {result.seconds / 60:.0f} minutes",

@@ -1,1 +1,1 @@
-"""What frameworks do when processes of a job fail, seen in real pods: ``make matrix`` writes docs/frameworks.md."""
+"""What frameworks do when processes of a job fail, seen in real pods: ``make matrix`` writes benchmarks/matrix.csv."""

@@ -1,6 +1,7 @@
 """`python -m devtools.matrix`: the cells that matter most first, several at a time, for a number of minutes.
 
-The results go to .build/matrix/results.json. `--draw` writes docs/frameworks.md from them again, `--keep` adds to them.
+The results go to .build/matrix/results.json. `--draw` writes benchmarks/matrix.csv from them again, `--keep` adds to
+them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from devtools.termination import ends_main_thread
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / ".build" / "matrix"
-PAGE = ROOT / "docs" / "frameworks.md"
+TABLE = ROOT / "benchmarks" / "matrix.csv"
 WAITING = 4
 """Cells beside the others that only wait."""
 
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         print(f"matrix: {len(measured)} cells")
     found = json.loads(data.read_text())
-    options.page.write_text(report.document(found["results"], found["facts"]))
+    options.table.write_text(report.table(found["results"], found["facts"]))
     return 0
 
 
@@ -150,6 +151,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", action="store_true", help="keep the results of the last run, and run only the other cells")
     add("--no-crds", action="store_true", help="the cluster has the CRDs")
     add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data (default: .build/matrix)")
-    add("--page", type=Path, default=PAGE, help="the page (default: docs/frameworks.md)")
-    add("--draw", action="store_true", help="only write the page again, from the last run's data")
+    add("--table", type=Path, default=TABLE, help="the table (default: benchmarks/matrix.csv)")
+    add("--draw", action="store_true", help="only write the table again, from the last run's data")
     return parser

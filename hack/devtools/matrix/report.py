@@ -1,98 +1,62 @@
-"""docs/frameworks.md from the results of the cells. Pure."""
+"""benchmarks/matrix.csv from the results of the cells. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Mapping
 from typing import Any
 
 from devtools.matrix import outcome
-from devtools.matrix.cells import FRAMEWORKS, Framework, cells
+from devtools.matrix.cells import FRAMEWORKS, Cell, cells
 
-HEAD = ("event", "policy", "the process hit", "the others", "operator and kubelet", "result")
+HEAD = (
+    "framework", "version", "event", "policy", "the process hit", "the others", "operator and kubelet", "result",
+    "last lines of a hang", "commit", "date", "cluster",
+)  # fmt: skip
 Results = Mapping[str, Mapping[str, Any]]
 
 
-def document(results: Results, facts: Mapping[str, str]) -> str:
-    """The whole page. ``results`` are by the key of the cell."""
-    ran = [framework for framework in FRAMEWORKS if any(cell.key in results for cell in cells(framework))]
-    left = [framework.title for framework in FRAMEWORKS if framework not in ran]
-    count = sum(cell.key in results for framework in FRAMEWORKS for cell in cells(framework))
-    lines = [
-        "# What frameworks do when a process fails",
-        "",
-        "Written by `make matrix`, which trains in real pods: in each step of 0.2 s all processes exchange a number by",
-        "the framework's own collective. In the midst of it something happens to one process or to the job. The table",
-        "says what followed, from the API server's records; nothing here is from memory.",
-        "",
-        *(f"- {key}: {value}" for key, value in facts.items()),
-        f"- operator: the embedded engine, {_commits(results)}",
-        f"- cells that ran: {count}",
-        *([f"- not run: {', '.join(left)}"] if left else []),
-        "",
-        "Exit codes are the containers'; a time in the column *the others* counts from the end of the process that was",
-        "hit, other times from the event. Kubelets report whole seconds. Signals come from outside, to the container's",
-        "first process; OOM, exception and exit 3 happen in the training program. *counts 1 Worker* is a restart that",
-        "`backoffLimit` limits, *does not count 1 master-0* one that followed from the loss of another replica.",
-        "*ran on*: the container ran until the cell ended.",
-        "",
-        "## Silent hangs",
-        "",
-        *_hangs(results),
-    ]
-    for framework in ran:
-        lines += ["", *_section(framework, results)]
-    return "\n".join(lines) + "\n"
+def table(results: Results, facts: Mapping[str, str]) -> str:
+    """A row for each cell of the frameworks that ran. ``results`` are by the key of the cell."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, HEAD, restval="", lineterminator="\n")
+    writer.writeheader()
+    for framework in FRAMEWORKS:
+        own = list(cells(framework))
+        ran = [results[cell.key] for cell in own if cell.key in results]
+        if ran:
+            # a process that was killed early may not have printed its version
+            version = next((one["version"] for one in ran if one.get("version")), "")
+            writer.writerows(_row(cell, results.get(cell.key), {"version": version, **facts}) for cell in own)
+    return text.getvalue()
 
 
-def _commits(results: Results) -> str:
-    """The commits of the operator, each with the number of its cells."""
-    counts = Counter(one.get("commit", "unknown") for one in results.values())
-    return ", ".join(f"commit {name} ({count} cells)" for name, count in sorted(counts.items()))
-
-
-def _hangs(results: Results) -> list[str]:
-    found = outcome.hangs(results.values())
-    if not found:
-        return ["None of the cells hung."]
-    titles = {framework.key: framework.title for framework in FRAMEWORKS}
-    return [
-        "In these cells no process made a step any more, none ended, and the job stayed Running. The last line of each",
-        "log is the only sign.",
-        "",
-        *_rows(
-            ("framework", "event", "policy", "last lines"),
-            [(titles[one["framework"]], _event(one), _policy(one), _signs(one)) for one in found],
-        ),
-    ]
+def _row(cell: Cell, one: Mapping[str, Any] | None, facts: Mapping[str, str]) -> dict[str, str]:
+    given = {
+        "framework": cell.framework.title,
+        "event": f"{cell.victim} {cell.event}".strip(),
+        "policy": cell.policy + ("" if cell.scope == "Replica" else f", restartScope {cell.scope}"),
+    }
+    if one is None or one["result"].startswith("not run"):
+        return given | {"result": one["result"] if one else "not run"}
+    return given | {
+        "version": one.get("version") or facts["version"],
+        "the process hit": one["victim_end"],
+        "the others": outcome.grouped(one["survivors"]),
+        "operator and kubelet": _reaction(one),
+        "result": one["result"].replace("**", ""),
+        "last lines of a hang": _signs(one),
+        "commit": one.get("commit", ""),
+        "date": facts.get("date", ""),
+        "cluster": facts.get("cluster", ""),
+    }
 
 
 def _signs(one: Mapping[str, Any]) -> str:
-    return "; ".join(f"{name}: `{_escaped(line[:90])}`" for name, line in one.get("last", {}).items())
-
-
-def _section(framework: Framework, results: Results) -> list[str]:
-    own = {cell.key: results.get(cell.key) for cell in cells(framework)}
-    versions = sorted({one["version"] for one in own.values() if one and one.get("version")})
-    replicas = ", ".join(f"{count} {type_}" for type_, count in framework.types.items())
-    rows = []
-    for cell in cells(framework):
-        one = own[cell.key]
-        given = {"event": cell.event, "victim": cell.victim, "policy": cell.policy, "scope": cell.scope}
-        if one is None or one["result"].startswith("not run"):
-            reason = one["result"] if one else "not run"
-            rows.append((_event(given), _policy(given), "", "", "", reason))
-            continue
-        others = outcome.grouped(one["survivors"])
-        rows.append((_event(given), _policy(given), one["victim_end"], others, _reaction(one), one["result"]))
-    return [
-        f"## {framework.title}",
-        "",
-        f"Version {', '.join(versions) or 'unknown'}; {framework.kind} {framework.version} with {replicas};"
-        f" `{' '.join(framework.command)}`. {framework.note}".rstrip(),
-        "",
-        *_rows(HEAD, rows),
-    ]
+    if not outcome.hangs([one]):
+        return ""
+    return "; ".join(f"{name}: {line[:90].strip()}" for name, line in one.get("last", {}).items())
 
 
 def _reaction(one: Mapping[str, Any]) -> str:
@@ -100,19 +64,3 @@ def _reaction(one: Mapping[str, Any]) -> str:
     followed = (one.get("status") or {}).get("consequentRestarts") or {}
     names = ", ".join(f"{count} {name}" for name, count in sorted(followed.items()))
     return one["reaction"] + (f"; does not count {names}" if names else "")
-
-
-def _event(one: Mapping[str, Any]) -> str:
-    return f"{one['victim']} {one['event']}".strip()
-
-
-def _policy(one: Mapping[str, Any]) -> str:
-    return one["policy"] + ("" if one["scope"] == "Replica" else f", restartScope {one['scope']}")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("`", "'").strip()
-
-
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]

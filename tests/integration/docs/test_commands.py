@@ -58,6 +58,9 @@ RUN_BY = {
     r"dljob-operator preflight( -o json --namespace NAMES --service-account NAMESPACE:NAME)?": (
         "tests/unit/runner/test_preflight.py::test_all_can_be_adopted"
     ),
+    r"dljob-operator run --install-crds --cleanup-on-exit": (
+        "tests/integration/engine/test_cleanup.py::test_what_it_created_goes_and_what_was_there_stays"
+    ),
     r"dljob-operator run --metrics-bind-address :8080": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
@@ -67,12 +70,11 @@ RUN_BY = {
     r"PYTHONPATH=hack python -m devtools.cluster pin": "tests/unit/cluster/test_upstream_module.py::test_the_command_pins_every_version",
     r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
     r"docker push": MENTION,
-    r"python -m mpi4py train\.py": MENTION,
+    r"python -m (mpi4py|paddle\.distributed\.launch) train\.py": MENTION,
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
     r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
     r"make fuzz( FUZZ=.*)?": "tests/e2e/test_fuzz.py::test_the_operator_survives_generated_jobs",
     r"make matrix( MATRIX=.*)?": "tests/e2e/test_framework_versions.py::test_the_matrix_in_small",
-    r"(.* )?/matrix/training\.py \w+": "tests/e2e/test_framework_versions.py::test_the_matrix_in_small",
     r"make images SET=full": "tests/e2e/test_framework_versions.py::test_the_example_trains",
     r"make soak( SOAK=.*)?": "tests/e2e/test_soak.py::test_every_job_ends_as_it_should",
     r"make bench-growth": "tests/e2e/test_bench.py::test_the_growth_in_small",

@@ -13,4 +13,8 @@ its surroundings are quiet, and stays there without further writes. The operator
 - ``invariants.py``: what must hold at each write
 - ``convergence.py``: the path of a state to its fixed point, and whether that is the desired state
 - ``explorer.py``: visits states by a fixed seed; ``python -m support.stability`` reports its figures
+
+The model leaves out JAXJobs, XGBoostJobs and PaddleJobs, replicas that a batch Job runs, adopted pods, and jobs of more than
+four replicas. It has no invalid edits, sidecars, nodes that never report a pod's end, observations older than one
+transition, nor two objects of one name in succession.
 """

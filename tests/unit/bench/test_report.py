@@ -155,14 +155,20 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
             sample(plan.MANY, catalog.DEFAULT, wall=None, seconds=10.0, pods_made=4),
         ]
     )
-    rows = report.table(samples, plan.MANY, TITLES)
-    ours, baseline, default, note = (row.split(" | ") for row in rows[4:8])
-    assert ours[:6] == ["| this operator", "2 of 4", "3", "2.00", "1.00 to 4.00", "1.00"]
-    assert (baseline[3], baseline[5], baseline[-1]) == ("1.00", "0.50", "1 |")
-    assert (default[3], default[5]) == ("> 20", "10.00")
-    assert "4 of 8 pods after 10 s" in " ".join(note)
-    assert ours[9:12] == ["3.0", "0.0 + 10.0", "0.250"]
-    assert baseline[9] == "-"
+    found = report.rows(samples, TITLES)
+    ours, baseline, default = (list(row.values()) for row in found)
+    assert ours[:7] == [plan.MANY, "this operator", "2 of 4", "3", "2.00", "1.00 to 4.00", "1.00"]
+    assert (baseline[4], baseline[6], baseline[-2]) == ("1.00", "0.50", "1")
+    assert (default[4], default[6], default[-1]) == ("> 20", "10.00", "4 of 8 pods after 10 s")
+    assert ours[10:13] == ["3.0", "0.0 + 10.0", "0.250"]
+    assert baseline[10] == "-"
+    head, first, *_ = report.as_csv(found).splitlines()
+    assert head.startswith('workload,peer,jobs of pods,rounds,"all pods, s"') and first.startswith(
+        "many jobs,this operator,"
+    )
+    table = list(report.times(found))
+    assert table[0] == f"| workload | this operator | {TITLES[catalog.BASELINE]} | {TITLES[catalog.DEFAULT]} |"
+    assert table[2:] == ["| many jobs | 2.00 | 1.00 (0.50) | > 20 (10.00) |"]
 
 
 def test_the_document_lists_skipped_workloads_and_missed_goals() -> None:

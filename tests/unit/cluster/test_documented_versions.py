@@ -29,13 +29,13 @@ def test_the_default() -> None:
     kind = versions.KIND.removeprefix("v").rpartition(".")[0]
     assert (
         f"| Kubernetes | {versions.DEFAULT_KUBERNETES} (kind {kind}: {tag(DEFAULT.node_image)} where its node image can "
-        f"be pulled, as in CI, else {DEFAULT.version}) |" in document("README.md")
+        f"be pulled, as in CI, else {DEFAULT.version}) |" in document("docs/supported.md")
     )
     assert f"A fix is tested on Kubernetes {versions.DEFAULT_KUBERNETES}," in document("SECURITY.md")
 
 
 def test_the_others() -> None:
     *supported, ended = (minor for minor in versions.KUBERNETES if minor != versions.DEFAULT_KUBERNETES)
-    assert f"| Kubernetes | {', '.join(supported)} (" in document("README.md")
-    assert f"| Kubernetes | {ended}, past its end of life |" in document("README.md")
-    assert f"| Kueue | {versions.KUEUE.removeprefix('v')}, by `--kueue workloads` |" in document("README.md")
+    assert f"| Kubernetes | {', '.join(supported)} (" in document("docs/supported.md")
+    assert f"| Kubernetes | {ended}, past its end of life |" in document("docs/supported.md")
+    assert f"| Kueue | {versions.KUEUE.removeprefix('v')}, by `--kueue workloads` |" in document("docs/supported.md")

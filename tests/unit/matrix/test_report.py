@@ -1,6 +1,9 @@
-"""The page, and the jobs of the cells."""
+"""The table, and the jobs of the cells."""
 
 from __future__ import annotations
+
+import csv
+import io
 
 import pytest
 from devtools.images import definition
@@ -17,22 +20,33 @@ ROW = {
 KEY = "jax/worker-1/SIGKILL/OnFailure/Replica"
 
 
+def rows(results: report.Results, facts: dict[str, str]) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(report.table(results, facts))))
+
+
 def test_a_cell_is_a_row_and_one_that_did_not_run_says_so() -> None:
-    page = report.document({KEY: ROW}, {"date": "today"})
-    assert (
-        "| worker-1 SIGKILL | OnFailure | 137 after 0 s | worker-0: 134 after 9 s | nothing; does not count 1 worker-0 | Succeeded after 30 s |"
-        in page
-    )
-    assert "| worker-1 exit 3 | OnFailure |  |  |  | not run |" in page
-    assert "commit abc (1 cells)" in page
-    assert "None of the cells hung." in page
-    assert "## JAX 0.10" in page and "## XGBoost" not in page
-    assert "XGBoost 3" in page.split("## ")[0], "what did not run at all is named"
+    found = rows({KEY: ROW}, {"date": "today"})
+    assert {one["framework"] for one in found} == {"JAX 0.10"}, "a framework without a cell is left out"
+    by_cell = {(one["event"], one["policy"]): one for one in found}
+    ran = by_cell["worker-1 SIGKILL", "OnFailure"]
+    assert ran["the process hit"] == "137 after 0 s" and ran["the others"] == "worker-0: 134 after 9 s"
+    assert ran["operator and kubelet"] == "nothing; does not count 1 worker-0"
+    assert ran["result"] == "Succeeded after 30 s" and ran["last lines of a hang"] == ""
+    assert (ran["version"], ran["commit"], ran["date"]) == ("0.10.2", "abc", "today")
+    assert by_cell["worker-1 exit 3", "OnFailure"]["result"] == "not run"
+    assert ("worker-1 SIGKILL", "OnFailure, restartScope Job") in by_cell
 
 
-def test_a_hang_is_listed_with_its_last_line() -> None:
-    page = report.document({KEY: {**ROW, "result": "**hangs**: no step for 46 s"}}, {})
-    assert "| JAX 0.10 | worker-1 SIGKILL | OnFailure | worker-0: `a \\| b` |" in page
+def test_a_process_that_was_killed_before_it_printed_its_version_has_that_of_the_others() -> None:
+    early = "jax/worker-1/SIGTERM/OnFailure/Replica"
+    found = rows({KEY: ROW, early: {**ROW, "version": ""}}, {})
+    assert {one["version"] for one in found if one["result"] != "not run"} == {"0.10.2"}
+
+
+def test_a_hang_has_its_last_line() -> None:
+    found = rows({KEY: {**ROW, "result": "**hangs**: no step for 46 s"}}, {})
+    hang = next(one for one in found if one["event"] == "worker-1 SIGKILL")
+    assert hang["result"] == "hangs: no step for 46 s" and hang["last lines of a hang"] == "worker-0: a | b"
 
 
 def test_keys_are_unique_and_images_are_built() -> None:

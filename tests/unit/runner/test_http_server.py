@@ -69,7 +69,7 @@ def test_the_limits_are_the_documented_ones() -> None:
     """The probes and the metrics have the defaults: nothing gives them other limits."""
     limits, root = Limits(), Path(__file__).parents[3]
     security, deployment = (
-        " ".join((root / name).read_text().split()) for name in ("SECURITY.md", "docs/deployment.md")
+        " ".join((root / name).read_text().split()) for name in ("docs/threat-model.md", "docs/deployment.md")
     )
     assert f"hold neither threads nor more than {limits.connections} connections" in security
     assert f"each hold {limits.connections} connections" in deployment
@@ -167,7 +167,7 @@ def test_requests_that_are_none(start: Start, sent: bytes, status: int) -> None:
 
 
 def test_the_limits_are_those_of_the_documentation() -> None:
-    """SECURITY.md and docs/deployment.md."""
+    """docs/threat-model.md and docs/deployment.md."""
     assert Limits() == Limits(connections=64, seconds=10.0, request_bytes=16 * 1024, threads=2)
 
 
