@@ -57,7 +57,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact, Plan
 
 Resource = Mapping[str, Any]
 CONFLICT_REQUEUE = 0.5
@@ -133,7 +133,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     parsed = queueing.take(parsed, queued)
     observed, unread = pod_events.explain(context, parsed, read(context, parsed), now)
     planned = plan(context, parsed, observed, now)
-    if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):
+    if planned.presumed(Fact.PODS_ARE_KNOWN) and (foreign := foreign_pods(context, parsed, observed)):
         observed = replace(observed, foreign=foreign)
         planned = plan(context, parsed, observed, now)
     if reason := cache_checks.reason_to_wait(context, parsed, observed, planned):

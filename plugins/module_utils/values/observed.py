@@ -194,7 +194,7 @@ class Observed:
     and until then no pod and no batch Job is created."""
     foreign: tuple[PodState, ...] = ()
     """The pods of the job that another operator has created and that this one has not adopted. They have no labels of
-    this operator, and only a plan with ``presumes_known_pods`` has the reconcile read them."""
+    this operator, and only a plan that presumes ``PODS_ARE_KNOWN`` has the reconcile read them."""
 
     def pods_of(self, type_: str) -> list[PodState]:
         folded = type_.lower()

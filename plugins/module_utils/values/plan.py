@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,41 @@ class PodToCreate:
     attempt: int
 
 
+class Fact(enum.Enum):
+    """A fact that a cache, which may be behind, can have wrong."""
+
+    PODS_ARE_DELETED = enum.auto()
+    """The pods that are missing are deleted: the plan restarts the whole job, or fails an invalid one, for them."""
+    STILL_RUNS = enum.auto()
+    """These pods run, although the status has recorded the end of their replicas: the plan deletes them."""
+    IS_UNSTARTED = enum.auto()
+    """The containers of these pods of a job that has ended have not run: the plan deletes them."""
+    IS_KEPT = enum.auto()
+    """These pods, and batch Jobs that run some, of a job that is resumed are not deleted. Its status says that it is
+    suspended, which it does only once all are."""
+    SPEC_IS_CURRENT = enum.auto()
+    """No user has edited, suspended or deleted the job: the plan deletes pods since the spec wants others, or none."""
+    LAUNCHERS_HAVE_ENDED = enum.auto()
+    """The pods of these replica types, which batch Jobs run, have ended with their Jobs: the plan creates replicas."""
+    PODS_ARE_KNOWN = enum.auto()
+    """The job has no pods of another operator that are not adopted: its status says that it has ended or rests. No
+    cache has them, and they would run on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Presumption:
+    """A fact that the API server is asked about before the plan is carried out."""
+
+    fact: Fact
+    of: tuple[str, ...] = ()
+    """The uids, or the replica types, that it is about; () for the job."""
+
+
+def presume(facts: Mapping[Fact, bool | tuple[str, ...]]) -> tuple[Presumption, ...]:
+    """Those of the ``facts`` that are presumed: what they are about, or for the job whether they are."""
+    return tuple(Presumption(fact, () if isinstance(of, bool) else of) for fact, of in facts.items() if of)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The writes of one reconcile. Empty where there is nothing to do."""
@@ -62,30 +98,13 @@ class Plan:
     """How many pods the job lacks, ``pods`` included."""
     is_partial: bool = False
     """Whether the next reconcile plans further creations or deletions for this same state of the job."""
-    presumes_deleted_pods: bool = False
-    """Whether it restarts the whole job because pods are missing, or fails an invalid one because none has begun. A
-    cache may only not have them yet, so the reconcile asks the API server first."""
-    presumes_running: tuple[str, ...] = ()
-    """The uids of pods that it deletes because they run, although the status has recorded the end of their replicas. A
-    cache may only not have the end of these pods yet, so the reconcile asks the API server first."""
-    presumes_unstarted: tuple[str, ...] = ()
-    """The uids of pods, of a job that has ended, that it deletes because their containers have not run. A cache may
-    only not have their start yet, so the reconcile asks the API server first."""
-    presumes_kept: tuple[str, ...] = ()
-    """The uids of pods, and of batch Jobs that run some, of a job that is resumed. Its status says that it is
-    suspended, which it does only once all are deleted, so a cache may only not have their deletions yet, and the
-    reconcile asks the API server first."""
-    presumes_current_spec: bool = False
-    """Whether it deletes pods because the spec wants others, or none. A cache may only have an older spec, and the pods
-    be those of the newer one, so the reconcile asks the API server first."""
-    presumes_ended_launchers: tuple[str, ...] = ()
-    """The types of replicas that batch Jobs run and that the job lacks, where it creates replicas and may have had
-    one of these. Its pod may outlive the batch Job, and a cache may only not have the pod yet, so the reconcile asks
-    the API server first."""
-    presumes_known_pods: bool = False
-    """Whether its status says that the job has ended or is suspended. No cache has pods that are not adopted yet, and
-    they would run on, so the reconcile asks the API server first."""
+    presumes: tuple[Presumption, ...] = ()
+    """What has to be so at the API server too before anything of the plan is written."""
     still_used: tuple[str, ...] = ()
     """The uids of objects that terminate, which they do as long as pods of the job use them: they are replaced in
     place, and not waited for."""
     delete_job: bool = False
+
+    def presumed(self, fact: Fact) -> Presumption | None:
+        """The presumption of that fact, ``None`` where the plan has none."""
+        return next((one for one in self.presumes if one.fact is fact), None)

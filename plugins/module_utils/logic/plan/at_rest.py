@@ -30,7 +30,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.values import const
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import (
+    IMMEDIATE,
+    Deletion,
+    Fact,
+    Plan,
+    Presumption,
+    presume,
+)
 
 
 def finished(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime) -> Plan:
@@ -69,9 +76,7 @@ def finished(job: DLJob, framework: Framework, observed: Observed, report: Statu
         stale_routes=service_names(surplus),
         status=report.status(),
         requeue_after=soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
-        presumes_running=clean_pod_policy.running_again(job, observed) if cleanup_targets else (),
-        presumes_unstarted=clean_pod_policy.presumed_unstarted(job, observed) if cleanup_targets else (),
-        presumes_current_spec=bool(cleanup_targets) and starts_after_edit(job.status),
+        presumes=_presumed(job, observed) if cleanup_targets else (),
     )
 
 
@@ -92,13 +97,14 @@ def suspended(job: DLJob, framework: Framework, observed: Observed, report: Stat
         # as in v1 not the names of single replicas; the others stay, and with them the job's scope
         deletions=(*gone, *surplus, *services.of_replicas(job, observed)),
         ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
-        presumes_current_spec=bool(gone),
+        presumes=presume({Fact.SPEC_IS_CURRENT: bool(gone)}),
     )
     # Kueue gives the quota away with the status: not before the API server has accepted all deletions
     if gone:
         return dataclasses.replace(planned, requeue_after=IMMEDIATE)
     status = report.status()
-    return dataclasses.replace(planned, status=status, events=report.events, presumes_known_pods=status is not None)
+    known = presume({Fact.PODS_ARE_KNOWN: status is not None})
+    return dataclasses.replace(planned, status=status, events=report.events, presumes=(*planned.presumes, *known))
 
 
 def end(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder) -> Plan:
@@ -111,7 +117,7 @@ def end(job: DLJob, framework: Framework, observed: Observed, report: StatusBuil
     objects = _objects_at_rest(job, framework)
     ended = dataclasses.replace(job, status=report.status() or job.status)
     if foreign := clean_pod_policy.foreign_targets(ended, observed):
-        return Plan(deletions=foreign, requeue_after=IMMEDIATE, presumes_current_spec=True)
+        return Plan(deletions=foreign, requeue_after=IMMEDIATE, presumes=presume({Fact.SPEC_IS_CURRENT: True}))
     clean = clean_pod_policy.is_clean(ended, observed, owned_objects.keys_of_job(objects))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
@@ -122,7 +128,7 @@ def end(job: DLJob, framework: Framework, observed: Observed, report: StatusBuil
         status=report.status(),
         events=report.events,
         requeue_after=ttl if rests else IMMEDIATE,
-        presumes_known_pods=True,
+        presumes=presume({Fact.PODS_ARE_KNOWN: True}),
     )
 
 
@@ -131,6 +137,17 @@ def _objects_at_rest(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any
     if framework.hooks.objects is None:
         return ()
     return owned_objects.at_rest(owned_objects.build(job, framework, build_cluster_spec(job, framework)))
+
+
+def _presumed(job: DLJob, observed: Observed) -> tuple[Presumption, ...]:
+    """What the cleanup of a job that has ended presumes."""
+    return presume(
+        {
+            Fact.STILL_RUNS: clean_pod_policy.running_again(job, observed),
+            Fact.IS_UNSTARTED: clean_pod_policy.presumed_unstarted(job, observed),
+            Fact.SPEC_IS_CURRENT: starts_after_edit(job.status),
+        }
+    )
 
 
 def _hosts_in_reach(

@@ -26,7 +26,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.event import
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import (
+    IMMEDIATE,
+    Deletion,
+    Fact,
+    Plan,
+    presume,
+)
 
 _NOTHING = Observed()
 
@@ -60,7 +66,7 @@ def plan_invalid(
             return Plan(delete_job=True)
         deletions = (*pods, *surplus)
         wait = IMMEDIATE if pods else left
-        return Plan(deletions=deletions, requeue_after=wait, presumes_current_spec=bool(deletions))
+        return Plan(deletions=deletions, requeue_after=wait, presumes=presume({Fact.SPEC_IS_CURRENT: bool(deletions)}))
     message = clip("; ".join(problems))
     reason = f"{resource.get('kind')}FailedValidation"
     fields: dict[str, Any] = {
@@ -101,8 +107,12 @@ def plan_invalid(
         status=fields,
         events=(EventNote("Warning", reason, message),),
         requeue_after=left,
-        presumes_deleted_pods=outcome(fields) is not None and may_have_pods(resource),
-        presumes_kept=suspension.survivors(old, observed),
+        presumes=presume(
+            {
+                Fact.PODS_ARE_DELETED: outcome(fields) is not None and may_have_pods(resource),
+                Fact.IS_KEPT: suspension.survivors(old, observed),
+            }
+        ),
     )
 
 
@@ -168,7 +178,7 @@ def _suspended(
         return Plan(status=suspension.without_completed(old), requeue_after=IMMEDIATE)
     gone = adoption.all_deletions(observed)
     if gone:
-        return Plan(deletions=gone, requeue_after=IMMEDIATE, presumes_current_spec=True)
+        return Plan(deletions=gone, requeue_after=IMMEDIATE, presumes=presume({Fact.SPEC_IS_CURRENT: True}))
     message = f"{kind} {as_mapping(resource.get('metadata')).get('name')} is suspended."
     suspended = conditions.NewCondition(c.CONDITION_SUSPENDED, f"{kind}Suspended", message)
     before = conditions.read_conditions(old)
@@ -189,7 +199,7 @@ def _suspended(
         deletions=_active_objects(observed),
         status=None if fields == old else fields,
         events=tuple(events),
-        presumes_known_pods=fields != old,
+        presumes=presume({Fact.PODS_ARE_KNOWN: fields != old}),
     )
 
 

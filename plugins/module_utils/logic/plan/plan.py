@@ -28,7 +28,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact, Plan, presume
 
 _DEFAULTS = PlanSettings()
 
@@ -52,4 +52,5 @@ def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Su
     if job.run_policy.suspend:
         return at_rest.suspended(job, framework, observed, report)
     planned = active(job, framework, observed, report, surroundings)
-    return dataclasses.replace(planned, presumes_kept=suspension.survivors(job.status, observed))
+    survivors = suspension.survivors(job.status, observed)
+    return dataclasses.replace(planned, presumes=(*planned.presumes, *presume({Fact.IS_KEPT: survivors})))

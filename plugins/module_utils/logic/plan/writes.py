@@ -46,7 +46,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Plan, PodToCreate
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import (
+    IMMEDIATE,
+    Fact,
+    Plan,
+    PodToCreate,
+    presume,
+)
 
 
 def writes(found: Situation, steps: Steps, context: PodContext, report: StatusBuilder) -> Plan:
@@ -93,9 +99,13 @@ def writes(found: Situation, steps: Steps, context: PodContext, report: StatusBu
         requeue_after=IMMEDIATE if is_partial else _next_look(found, steps, terminating),
         missing_pods=len(actions.starts),
         is_partial=is_partial,
-        presumes_deleted_pods=bool(actions.begins) and not actions.restarted,
-        presumes_ended_launchers=_lost_launchers(job, observed) if starts else (),
-        presumes_current_spec=bool(actions.deletions) and _has_other_pods(job, observed, found.spec_hashes),
+        presumes=presume(
+            {
+                Fact.PODS_ARE_DELETED: bool(actions.begins) and not actions.restarted,
+                Fact.LAUNCHERS_HAVE_ENDED: _lost_launchers(job, observed) if starts else (),
+                Fact.SPEC_IS_CURRENT: bool(actions.deletions) and _has_other_pods(job, observed, found.spec_hashes),
+            }
+        ),
         still_used=steps.standing.still_used,
     )
 

@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework imp
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.invalid import may_have_pods, plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, OwnedObject
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact, Plan
 from support.builders import MXNET, NOW, UID, mxjob, observed, pod_of, stamp
 from support.fake_cluster import FakeCluster
 
@@ -201,7 +201,7 @@ def test_a_job_that_has_failed_before_it_began_has_no_pods(held: dict[str, Any],
     job = mxjob().workers(1).job()
     active = observed(job, [pod_of(job, "worker")])
     found = plan_invalid(resource, MXNET, ["x is wrong"], NOW, active)
-    assert (len(found.deletions), found.presumes_current_spec) == (count, bool(count))
+    assert (len(found.deletions), bool(found.presumed(Fact.SPEC_IS_CURRENT))) == (count, bool(count))
     assert (found.status, found.requeue_after) == (None, 0 if count else None)
     assert plan_invalid(resource, MXNET, ["x"], NOW, observed(job, [pod_of(job, "worker").deleting()])) == Plan()
     resource["metadata"]["generation"] = 2
@@ -237,7 +237,7 @@ def test_the_pods_say_whether_a_job_has_begun_of_which_no_status_says_it(status:
     resource = mxjob().v1().status(**status).resource()
     assert may_have_pods(resource) is depends
     failed = plan_invalid(resource, MXNET, ["x is wrong"], NOW)
-    assert failed.presumes_deleted_pods is depends
+    assert bool(failed.presumed(Fact.PODS_ARE_DELETED)) is depends
 
 
 def with_ttl(ttl: object) -> FakeCluster:

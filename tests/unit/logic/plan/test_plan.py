@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import clean_pod_policy
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact, Plan
 from support.builders import NOW, MXJob, echo_framework, echojob, environment_of, mxjob
 from support.fake_cluster import FakeCluster, is_quiet
 
@@ -362,7 +362,7 @@ def test_only_deletions_for_another_spec_presume_that_the_spec_is_current(
     plans = fake_cluster.settle()
     fake_cluster.advance(100)
     plans += fake_cluster.settle()
-    assert {plan.presumes_current_spec for plan in plans if plan.deletions} == {presumes}
+    assert {bool(plan.presumed(Fact.SPEC_IS_CURRENT)) for plan in plans if plan.deletions} == {presumes}
 
 
 def test_the_hash_of_a_spec_is_the_same_in_all_releases() -> None:

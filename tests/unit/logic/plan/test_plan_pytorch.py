@@ -8,6 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact
 from support.builders import PYTORCH, pytorchjob
 from support.fake_cluster import FakeCluster
 
@@ -53,9 +54,9 @@ def test_fewer_elastic_workers_presume_that_the_spec_is_current(left: int) -> No
     fake_cluster.edit(lambda spec: spec["pytorchReplicaSpecs"]["Worker"].update(replicas=left))
     planned = fake_cluster.planned()
     assert [one.name for one in planned.deletions] == [f"example-job-worker-{index}" for index in range(left, 3)]
-    assert planned.presumes_current_spec
+    assert bool(planned.presumed(Fact.SPEC_IS_CURRENT))
     fake_cluster.carry_out(planned)
-    assert not fake_cluster.planned().presumes_current_spec, "once they terminate"
+    assert not fake_cluster.planned().presumed(Fact.SPEC_IS_CURRENT), "once they terminate"
 
 
 def test_elastic_workers_that_have_all_failed_fail_the_job_with_the_first_of_them() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact
 from support.builders import (
     JAX,
     MPI,
@@ -212,7 +213,7 @@ def test_a_job_that_an_edit_has_made_invalid_returns_its_quota(name: str) -> Non
     assert fake_cluster.pods, "it keeps the pods of its last valid spec"
     evict(fake_cluster, created)
     first = fake_cluster.step()
-    assert (first.presumes_current_spec, first.requeue_after) == (True, 0)
+    assert (bool(first.presumed(Fact.SPEC_IS_CURRENT)), first.requeue_after) == (True, 0)
     assert is_active(fake_cluster.status)
     fake_cluster.step()
     assert not is_active(fake_cluster.status)

@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     next_actions,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact
 from support.builders import (
     CAFFE2,
     MPI,
@@ -133,9 +134,9 @@ def test_only_a_restart_for_missing_pods_presumes_that_they_were_deleted(
 ) -> None:
     fake_cluster = running()
     loss(fake_cluster)
-    assert fake_cluster.planned().presumes_deleted_pods is presumes
+    assert bool(fake_cluster.planned().presumed(Fact.PODS_ARE_DELETED)) is presumes
     fake_cluster.step()
-    assert not fake_cluster.planned().presumes_deleted_pods
+    assert not fake_cluster.planned().presumed(Fact.PODS_ARE_DELETED)
 
 
 def test_a_count_that_was_not_written_is_counted_once() -> None:
