@@ -89,8 +89,8 @@ def crds(api: client.ApiClient) -> None:
     The first process of a run applies them, and the others find them as they should be. The garbage collector finds a
     new kind only half a minute later; applied here, most tests need not wait for that.
     """
-    from dljob_operator.engine.crds import install_crds
     from dljob_operator.engine.kube import KubeApi
+    from dljob_operator.engine.lifecycle.crds import install_crds
 
     connected = KubeApi(api)
     for folder in (CRDS, TEST_CRDS):

@@ -1,7 +1,7 @@
 // The program `ansible-runner` of the operator's image, which ansible-operator starts once for each reconcile.
 //
 // It does what src/dljob_operator/ansible_operator_bridge/shim/dljob_shim.py does, whose documentation has the protocol,
-// and starts in a tenth of the time. tests/unit/runner runs the same tests with both.
+// and starts in a tenth of the time. tests/unit/operator runs the same tests with both.
 package main
 
 import (

@@ -45,18 +45,18 @@ from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.ansible_operator_bridge.watchdog import Watchdog
 from dljob_operator.durations import parse_duration
-from dljob_operator.engine.certificate import Certificate
-from dljob_operator.engine.cleanup import CleanupIncomplete, remove_created
 from dljob_operator.engine.controller import Controller
-from dljob_operator.engine.crds import Installed, install_crds
-from dljob_operator.engine.fence import FencedRunner
-from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
-from dljob_operator.engine.leader import LEASE, LeaderElector, LeaseName, LeaseTimings
-from dljob_operator.engine.metrics import Metrics
-from dljob_operator.engine.metrics_access import MetricsAccess
-from dljob_operator.engine.metrics_server import serve_metrics
+from dljob_operator.engine.lifecycle.cleanup import CleanupIncomplete, remove_created
+from dljob_operator.engine.lifecycle.crds import Installed, install_crds
+from dljob_operator.engine.lifecycle.fence import FencedRunner
+from dljob_operator.engine.lifecycle.leader import LEASE, LeaderElector, LeaseName, LeaseTimings
 from dljob_operator.engine.requests import target_name, targets
+from dljob_operator.engine.serving.certificate import Certificate
+from dljob_operator.engine.serving.health import Health
+from dljob_operator.engine.serving.metrics import Metrics
+from dljob_operator.engine.serving.metrics_access import MetricsAccess
+from dljob_operator.engine.serving.metrics_server import serve_metrics
 from dljob_operator.engine.settings import Settings
 from dljob_operator.problem import Problem
 from dljob_operator.runner import RunnerClient

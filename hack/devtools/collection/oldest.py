@@ -13,7 +13,7 @@ from devtools.collection.environment import COLLECTIONS, ROOT, environ
 
 REQUIREMENTS = ROOT / "requirements-oldest.txt"
 PREVIOUS = ROOT / "requirements-previous.txt"
-TESTS = ("tests/unit/api", "tests/unit/shared", "tests/unit/runner", "tests/unit/collection")
+TESTS = ("tests/unit/api", "tests/unit/shared", "tests/unit/operator", "tests/unit/collection")
 """Tests of the code that runs in the operator's image and uses a library. The tools under hack/ and benchmarks/ run
 only with the development environment's versions, and import-linter ensures that module_utils/logic imports none."""
 WORKERS = 2

@@ -14,7 +14,7 @@ GROUPS = {
     "api": "plugins/module_utils/api",
     "engine": "src/dljob_operator/engine",
 }
-TESTS = ("tests/unit/logic", "tests/unit/api", "tests/unit/shared", "tests/unit/runner")
+TESTS = ("tests/unit/logic", "tests/unit/api", "tests/unit/shared", "tests/unit/operator")
 SLOW_TESTS = ("test_shim", "test_runner_client", "test_batch_worker", "test_bridge", "test_signals", "test_supervision")
 """Tests of the Ansible runs and of ansible-operator's bridge: they start processes, and check none of these modules."""
 

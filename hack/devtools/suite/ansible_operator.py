@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from dljob_operator.ansible_operator_bridge import supervise
-from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi, find_kubeconfig
+from dljob_operator.engine.lifecycle.crds import install_crds
 from dljob_operator.watches import load_watches
 
 ROOT = Path(__file__).resolve().parents[3]

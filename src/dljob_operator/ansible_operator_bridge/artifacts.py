@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge.command import Command
-from dljob_operator.engine.predicates import object_fields
-from dljob_operator.engine.transforms import Object
+from dljob_operator.engine.cache.predicates import object_fields
+from dljob_operator.engine.cache.transforms import Object
 
 _LOG = logging.getLogger(__name__)
 FEWEST_RUNS, MOST_RUNS = 3, 20

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dljob_operator.engine import nesting
+from dljob_operator.engine.cache import nesting
 from dljob_operator.variables import RESERVED, object_variable
 from dljob_operator.watches import GVK
 

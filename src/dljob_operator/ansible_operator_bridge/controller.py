@@ -25,21 +25,21 @@ from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
 from dljob_operator.ansible_operator_bridge.worker_runs import WorkerRuns
-from dljob_operator.engine import nesting
+from dljob_operator.engine.cache import nesting
+from dljob_operator.engine.cache.informer_set import InformerSet
+from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION, Change, object_fields, uid_of
+from dljob_operator.engine.cache.transforms import Object, custom
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.events import EventRecorder
-from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
-from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.engine.predicates import REQUEUE_ANNOTATION, Change, object_fields, uid_of
-from dljob_operator.engine.progress import stalled
+from dljob_operator.engine.queue.progress import stalled
 from dljob_operator.engine.requests import CacheView, target_name
+from dljob_operator.engine.serving.metrics import Metrics
 from dljob_operator.engine.settings import Settings
-from dljob_operator.engine.transforms import Object, custom
 from dljob_operator.engine.workers import Work, Workers
 from dljob_operator.runner import RunRequest, RunResult
 from dljob_operator.runner.collect import REQUEUE_ACTIONS
@@ -138,7 +138,7 @@ class BridgeController:
     def ignore(self, run: NestedTooDeeply) -> RunExit:
         """End a run as one that had nothing to do: after a failed one ansible-operator would try again and again.
 
-        The cache does not have the job, so an Event says why it is ignored (`engine/ignored_jobs.py`).
+        The cache does not have the job, so an Event says why it is ignored (`engine/cache/ignored_jobs.py`).
         """
         asked = run.asked
         kind, namespace, name = asked.folder.parts[-3:]

@@ -19,14 +19,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge.annotate import annotate
-from dljob_operator.engine import nesting
+from dljob_operator.engine.cache import nesting
 from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NestedTooDeeply
 from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
 _PER_PAGE = 50
-"""As in the lists of the caches; see `engine/informer_set.py`."""
+"""As in the lists of the caches; see `engine/cache/informer_set.py`."""
 PREFIX = "ansible.sdk.operatorframework.io/"
 
 

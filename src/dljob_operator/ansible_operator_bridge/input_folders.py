@@ -10,8 +10,8 @@ import shutil
 import threading
 from pathlib import Path
 
+from dljob_operator.engine.cache.predicates import Change, namespace_of
 from dljob_operator.engine.periodic import Periodic
-from dljob_operator.engine.predicates import Change, namespace_of
 from dljob_operator.watches import GVK
 
 ROOT = Path("/tmp/ansible-operator/runner")

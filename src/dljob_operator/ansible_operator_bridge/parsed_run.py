@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from dljob_operator.ansible_operator_bridge.command import Command, Input
-from dljob_operator.engine.informer_set import WatchedKind
-from dljob_operator.engine.predicates import is_leaving, version_of
+from dljob_operator.engine.cache.informer_set import WatchedKind
+from dljob_operator.engine.cache.predicates import is_leaving, version_of
+from dljob_operator.engine.cache.transforms import Object
+from dljob_operator.engine.queue.resource_versions import number
 from dljob_operator.engine.requests import target_name
-from dljob_operator.engine.resource_versions import number
-from dljob_operator.engine.transforms import Object
 
 
 @dataclasses.dataclass(frozen=True)

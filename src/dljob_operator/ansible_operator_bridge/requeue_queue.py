@@ -25,11 +25,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from dljob_operator.ansible_operator_bridge.run_queue import Turn
-from dljob_operator.engine.fair_queue import Flow
-from dljob_operator.engine.queue import SETTLE, NextRun
-from dljob_operator.engine.ready_lines import PASSED_OVER, Line
-from dljob_operator.engine.resource_versions import Written
-from dljob_operator.engine.schedule import Schedule
+from dljob_operator.engine.queue.fair_queue import Flow
+from dljob_operator.engine.queue.queue import SETTLE, NextRun
+from dljob_operator.engine.queue.ready_lines import PASSED_OVER, Line
+from dljob_operator.engine.queue.resource_versions import Written
+from dljob_operator.engine.queue.schedule import Schedule
 
 ANNOTATION_TIMEOUT = 60.0
 """Seconds after which an annotation without a following run counts as lost."""

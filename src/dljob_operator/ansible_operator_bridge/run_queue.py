@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dljob_operator.engine.fair_queue import Flow
-from dljob_operator.engine.progress import QueueProgress, Stall
-from dljob_operator.engine.ready_lines import Line, ReadyLines
+from dljob_operator.engine.queue.fair_queue import Flow
+from dljob_operator.engine.queue.progress import QueueProgress, Stall
+from dljob_operator.engine.queue.ready_lines import Line, ReadyLines
 
 T = TypeVar("T")
 

@@ -18,17 +18,17 @@ from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
 from dljob_operator.ansible_operator_bridge.run_queue import RunQueue
 from dljob_operator.engine.batch import BatchRunner, run_batch
+from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind, flow_of
+from dljob_operator.engine.cache.predicates import namespace_of, uid_of, version_of
+from dljob_operator.engine.cache.transforms import Object, custom
 from dljob_operator.engine.concluder import Concluder
-from dljob_operator.engine.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.outcome import JobOutcome, written
-from dljob_operator.engine.predicates import namespace_of, uid_of, version_of
-from dljob_operator.engine.progress import Stall
-from dljob_operator.engine.ready_lines import Line
-from dljob_operator.engine.recent_changes import RecentChanges
+from dljob_operator.engine.queue.progress import Stall
+from dljob_operator.engine.queue.ready_lines import Line
+from dljob_operator.engine.queue.recent_changes import RecentChanges
+from dljob_operator.engine.queue.resource_versions import number
 from dljob_operator.engine.requests import SHORTEST_PERIOD, asks_too_often, beside_others, request_for_many
-from dljob_operator.engine.resource_versions import number
 from dljob_operator.engine.settings import Settings
-from dljob_operator.engine.transforms import Object, custom
 from dljob_operator.engine.workers import Work
 from dljob_operator.runner import RunOutcome
 

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 
+from dljob_operator.engine.cache.predicates import uid_of
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.engine.predicates import uid_of
-from dljob_operator.engine.transforms import Object
 from dljob_operator.runner import RunRequest, RunResult
 
 

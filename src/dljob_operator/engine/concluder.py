@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from dljob_operator import logs
+from dljob_operator.engine.cache.predicates import object_fields, uid_of
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.log_deduplicator import LogDeduplicator
-from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome
-from dljob_operator.engine.predicates import object_fields, uid_of
-from dljob_operator.engine.queue import NextRun
+from dljob_operator.engine.queue.queue import NextRun
+from dljob_operator.engine.queue.resource_versions import Written
 from dljob_operator.engine.requests import target_name
-from dljob_operator.engine.resource_versions import Written
-from dljob_operator.engine.transforms import Object
+from dljob_operator.engine.serving.metrics import Metrics
 from dljob_operator.runner import RunOutcome, RunResult
 from dljob_operator.watches import Watch
 

@@ -10,22 +10,23 @@ from typing import Protocol
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
-from dljob_operator.engine import finalizers, transforms
+from dljob_operator.engine import finalizers
 from dljob_operator.engine.batch import BatchRunner, Reported, run_batch
+from dljob_operator.engine.cache import transforms
+from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind
+from dljob_operator.engine.cache.predicates import is_leaving, namespace_of, object_fields, uid_of
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.events import EventRecorder
-from dljob_operator.engine.informer_set import InformerSet, WatchedKind
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
-from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes, written
-from dljob_operator.engine.predicates import is_leaving, namespace_of, object_fields, uid_of
-from dljob_operator.engine.progress import stalled
-from dljob_operator.engine.queue import WorkQueue
+from dljob_operator.engine.queue.progress import stalled
+from dljob_operator.engine.queue.queue import WorkQueue
 from dljob_operator.engine.requests import beside_others, period_of, request_for_many, request_for_one
+from dljob_operator.engine.serving.metrics import Metrics
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.status import write_conditions
-from dljob_operator.engine.transforms import Object
 from dljob_operator.engine.workers import Work, Workers
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch

@@ -13,10 +13,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.event import
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
+from dljob_operator.engine.cache.predicates import object_fields, uid_of
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.discovery import EVENTS
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
-from dljob_operator.engine.predicates import object_fields, uid_of
-from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 1000  # the API server's limit is 1,024 bytes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
+from dljob_operator.engine.cache.predicates import is_leaving
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.predicates import is_leaving
-from dljob_operator.engine.transforms import Object
 from dljob_operator.watches import Watch
 
 

@@ -35,7 +35,7 @@ from kubernetes import client
 from kubernetes.config.config_exception import ConfigException
 
 from dljob_operator import logs
-from dljob_operator.engine.nesting import outline_list, read_event
+from dljob_operator.engine.cache.nesting import outline_list, read_event
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 60.0

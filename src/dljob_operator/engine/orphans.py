@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
+from dljob_operator.engine.cache.predicates import uid_of
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.periodic import Periodic
-from dljob_operator.engine.predicates import uid_of
-from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dljob_operator.engine.resource_versions import Written
+from dljob_operator.engine.queue.resource_versions import Written
 from dljob_operator.runner.messages import RunOutcome, RunResult
 
 

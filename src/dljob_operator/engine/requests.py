@@ -10,8 +10,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.change_count
 
 from dljob_operator import variables
 from dljob_operator.durations import parse_duration
-from dljob_operator.engine.predicates import RECONCILE_PERIOD_ANNOTATION
-from dljob_operator.engine.transforms import Object
+from dljob_operator.engine.cache.predicates import RECONCILE_PERIOD_ANNOTATION
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.runner import RunRequest, Target
 from dljob_operator.watches import Watch
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.conditions import after_run
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.outcome import JobOutcome
-from dljob_operator.engine.transforms import Object
 
 
 def write_conditions(

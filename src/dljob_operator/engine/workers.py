@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dljob_operator import logs
-from dljob_operator.engine.informer_set import InformerSet
+from dljob_operator.engine.cache.informer_set import InformerSet
 from dljob_operator.problem import Problem
 
 _LOG = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine import nesting
+from dljob_operator.engine.cache import nesting
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 

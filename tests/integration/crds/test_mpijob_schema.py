@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.flavors
 from kubernetes import client
 from support.builders import MPI, mpijob
 
-from dljob_operator.engine import transforms
+from dljob_operator.engine.cache import transforms
 
 Job = dict[str, Any]
 

@@ -54,9 +54,9 @@ RUN_BY = {
     r"make run|\.venv/bin/dljob-operator run --install-crds|dljob-operator run": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
-    r"dljob-operator convert( --to kubeflow\.org/v1 FILE\.\.\.)?": "tests/unit/runner/test_convert.py::test_the_command",
+    r"dljob-operator convert( --to kubeflow\.org/v1 FILE\.\.\.)?": "tests/unit/operator/test_convert.py::test_the_command",
     r"dljob-operator preflight( -o json --namespace NAMES --service-account NAMESPACE:NAME)?": (
-        "tests/unit/runner/test_preflight.py::test_all_can_be_adopted"
+        "tests/unit/operator/preflight/test_preflight.py::test_all_can_be_adopted"
     ),
     r"dljob-operator run --install-crds --cleanup-on-exit": (
         "tests/integration/engine/test_cleanup.py::test_what_it_created_goes_and_what_was_there_stays"

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Process, Runners, crd, remove_crd
 
-from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.lifecycle.crds import install_crds
 from dljob_operator.logs import TextFormatter
 
 

@@ -19,9 +19,9 @@ import pytest
 import yaml
 from integration.engine.support import ECHO, ROOT, Jobs, until
 
+from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.predicates import REQUEUE_ANNOTATION
 
 LONG_LIVED = {"dljob_batchable": True, "dljob_resident": True}
 

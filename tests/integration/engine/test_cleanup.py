@@ -14,10 +14,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from integration.engine.support import GROUP, PODS, SERVICES, Process, crd, remove_crd, until
 from integration.engine.test_cli import _fails
 
-from dljob_operator.engine.cleanup import remove_created
-from dljob_operator.engine.crds import CRDS, CREATED_BY, install_crds
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.lifecycle.cleanup import remove_created
+from dljob_operator.engine.lifecycle.crds import CRDS, CREATED_BY, install_crds
 
 OLD, NEW = f"oldjobs.{GROUP}", f"newjobs.{GROUP}"
 MANAGED = {"app.kubernetes.io/managed-by": "dljob-operator"}

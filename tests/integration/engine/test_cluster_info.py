@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from integration.engine.support import WORKER, Engine, Jobs, until
 from support.operator_log import unescaped
 
-from dljob_operator.engine.cluster_info import ClusterInfoWatcher
+from dljob_operator.engine.cache.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.kube import KubeApi
 

@@ -12,8 +12,8 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from integration.engine.support import GROUP, ROOT, crd, remove_crd
 
-from dljob_operator.engine.crds import CRDS, install_crds
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.lifecycle.crds import CRDS, install_crds
 
 
 class Recorded(KubeApi):

@@ -14,12 +14,12 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from integration.engine.support import GROUP, PODS, Jobs, Line, crd, remove_crd, until
 
-from dljob_operator.engine import transforms
-from dljob_operator.engine.crds import install_crds
+from dljob_operator.engine.cache import transforms
+from dljob_operator.engine.cache.informer import Informer, Source
+from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.discovery import Resource, find_resource
-from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.predicates import Change
+from dljob_operator.engine.lifecycle.crds import install_crds
 from dljob_operator.watches import GVK
 
 _OURS = "app.kubernetes.io/managed-by=dljob-operator"

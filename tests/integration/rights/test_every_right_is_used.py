@@ -33,8 +33,8 @@ from integration.rights.support import (
 from support.builders import MXNET, pytorchjob
 from support.scripted_server import Exchange, scripted
 
-from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.lifecycle.crds import install_crds
 
 JOBS = ("caffe2jobs", "dljobs", "jaxjobs", "mpijobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
 NOT_ASKED_FOR = {

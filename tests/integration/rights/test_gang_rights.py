@@ -14,8 +14,8 @@ from integration.rights.recorder import Right
 from integration.rights.support import granted, rules_of
 from support.builders import pytorchjob
 
-from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.lifecycle.crds import install_crds
 
 
 def definition(group: str, version: str) -> dict[str, Any]:

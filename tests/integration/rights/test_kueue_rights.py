@@ -19,8 +19,8 @@ from integration.rights.recorder import Right
 from integration.rights.support import Operator, granted, rules_of
 from support.builders import pytorchjob
 
-from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.lifecycle.crds import install_crds
 
 GROUP, VERSION = "kueue.x-k8s.io", "v1beta2"
 API = f"/apis/{GROUP}/{VERSION}"

@@ -27,8 +27,8 @@ from support import batch_controller, native_gangs
 from support.builders import NOW
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, Key, Resource, Response, WatchEvent
 
-from dljob_operator.engine import predicates, transforms
-from dljob_operator.engine.predicates import Change
+from dljob_operator.engine.cache import predicates, transforms
+from dljob_operator.engine.cache.predicates import Change
 
 EXECUTOR = BoundedExecutor(1)
 """One thread, so that requests have one order."""

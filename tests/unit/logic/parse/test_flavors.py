@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from support.builders import MPI, TENSORFLOW, Resource, echo_framework, mpijob, mpijob_v1, tfjob
 from support.fake_cluster import FakeCluster
 
-from dljob_operator.engine import transforms
+from dljob_operator.engine.cache import transforms
 
 
 def noted(job: Resource, *versions: str) -> Resource:

@@ -12,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from support.builders import PYTORCH, UID, at, mxjob, pod_of, pytorchjob
 from support.fake_cluster import FakeCluster, is_quiet
 
-from dljob_operator.engine import transforms
+from dljob_operator.engine.cache import transforms
 
 
 def with_a_dead_node(*workers: int) -> FakeCluster:

@@ -1,0 +1,1 @@
+"""What the engine knows of the cluster: it lists and watches, and keeps what a reconcile needs."""

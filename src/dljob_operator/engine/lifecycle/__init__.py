@@ -1,0 +1,1 @@
+"""Beginning and end of an operator: the leader election, and the definitions that it installs and removes."""

@@ -1,0 +1,1 @@
+"""Which job is next: in which order and at what time workers take them."""

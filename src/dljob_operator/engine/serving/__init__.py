@@ -1,0 +1,1 @@
+"""What the engine serves: probes and metrics."""

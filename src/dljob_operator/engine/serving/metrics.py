@@ -1,0 +1,185 @@
+"""The engine's Prometheus metrics: outcomes of jobs, and the work for reconciling them.
+
+    dljob_jobs_created_total, dljob_jobs_deleted_total, dljob_jobs_succeeded_total, dljob_jobs_failed_total,
+    dljob_job_restarts_total    {namespace, kind}           since this process started, without older jobs
+    dljob_jobs                  {namespace, kind, state}    existing jobs by status.state ("" without one)
+    dljob_reconciles_total      {kind, result}              jobs reconciled, result "ok" or "failed"
+    dljob_runs_total            {kind}                      runs of a role; one may reconcile many jobs
+    dljob_run_seconds           {kind}                      a histogram of their durations
+    dljob_queue_jobs                                        jobs that currently wait for a run
+
+and the process metrics of prometheus_client (process_cpu_seconds_total, process_resident_memory_bytes ...). An example
+of `kind` is "kubeflow.org/v1 MXJob". On request the counters of jobs have training-operator's names too, for dashboards
+and alerts that were written for it:
+
+    training_operator_jobs_created_total, training_operator_jobs_deleted_total,
+    training_operator_jobs_successful_total, training_operator_jobs_failed_total,
+    training_operator_jobs_restarted_total    {job_namespace, framework}
+
+`framework` is the role's name: tensorflow, pytorch, mxnet, xgboost, paddle, jax ... Source: training-operator 1.9.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_FAILED, STATE_SUCCEEDED
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dljob_operator.engine.cache.predicates import Change
+from dljob_operator.engine.cache.transforms import Object
+
+CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
+_ENDS = {STATE_SUCCEEDED: SUCCEEDED, STATE_FAILED: FAILED}
+
+_ABOUT = {
+    CREATED: "Jobs that were created",
+    DELETED: "Jobs that were deleted",
+    SUCCEEDED: "Jobs that have succeeded",
+    FAILED: "Jobs that have failed",
+    RESTARTED: "Replicas, and whole jobs, that were started again",
+}
+_OWN = {
+    **{event: f"dljob_jobs_{event}" for event in (CREATED, DELETED, SUCCEEDED, FAILED)},
+    RESTARTED: "dljob_job_restarts",
+}
+_TRAINING_OPERATOR = {
+    **{event: f"training_operator_jobs_{event}" for event in (CREATED, DELETED, FAILED, RESTARTED)},
+    SUCCEEDED: "training_operator_jobs_successful",
+}
+"""The names of the counters of jobs, by event."""
+
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Seconds. A run that changes nothing is below the first bucket, one with a thousand replicas near the tenth."""
+
+
+class Metrics:
+    """Counts events. It is safe to use from several threads.
+
+    ``frameworks`` maps each kind to its framework, to count jobs under training-operator's names too; None: no.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
+        frameworks: Mapping[str, str] | None = None,
+    ) -> None:
+        self.registry = CollectorRegistry()
+        self._now = now
+        self._began = self._seconds_now()
+
+        def counter(name: str, text: str, labels: Iterable[str]) -> Counter:
+            return Counter(name, text, labels, registry=self.registry)
+
+        def of_jobs(names: Mapping[str, str], labels: Iterable[str]) -> dict[str, Counter]:
+            return {event: counter(name, _ABOUT[event], labels) for event, name in names.items()}
+
+        self._jobs = of_jobs(_OWN, ("namespace", "kind"))
+        self._frameworks = frameworks
+        self._jobs_as_elsewhere = (
+            {} if frameworks is None else of_jobs(_TRAINING_OPERATOR, ("job_namespace", "framework"))
+        )
+        self._reconciles = counter("dljob_reconciles", "Jobs that were reconciled", ("kind", "result"))
+        self._runs = counter("dljob_runs", "Runs of a role, each for one job or many", ("kind",))
+        self._seconds = Histogram(
+            "dljob_run_seconds", "Duration of a run", ("kind",), buckets=_BUCKETS, registry=self.registry
+        )
+        ProcessCollector(registry=self.registry)
+
+    def _seconds_now(self) -> datetime.datetime:
+        """Creation timestamps have whole seconds."""
+        return self._now().replace(microsecond=0)
+
+    def job_changed(self, kind: str, change: Change) -> None:
+        """Count a change of a watched job. A list reports old jobs as new; creationTimestamp distinguishes them."""
+        namespace = change.obj["metadata"].get("namespace", "")
+        for event, amount in self._events(change):
+            self._jobs[event].labels(namespace, kind).inc(amount)
+            if self._frameworks is not None:
+                self._jobs_as_elsewhere[event].labels(namespace, self._frameworks.get(kind, kind)).inc(amount)
+
+    def _events(self, change: Change) -> Iterator[tuple[str, int]]:
+        """What has happened to a job, and how often."""
+        if change.new is None:
+            yield DELETED, 1
+            return
+        is_new = change.old is None and _created(change.new) >= self._began
+        if is_new:
+            yield CREATED, 1
+        if change.old is None and not is_new:
+            return
+        before, after = _status(change.old), _status(change.new)
+        end = _end(after)
+        if end and end != _end(before):
+            yield end, 1
+        again = _retries(after) - _retries(before)
+        if again > 0:
+            yield RESTARTED, again
+
+    def ran(self, kind: str, seconds: float) -> None:
+        self._runs.labels(kind).inc()
+        self._seconds.labels(kind).observe(seconds)
+
+    def reconciled(self, kind: str, *, ok: bool) -> None:
+        self._reconciles.labels(kind, "ok" if ok else "failed").inc()
+
+    def watch(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
+        """Call `jobs` for (kind, job) pairs and `waiting` for the length of the queue at each scrape.
+
+        Jobs that are created from now on count as new: a standby that takes over does not count those of its leader.
+        """
+        self._began = self._seconds_now()
+        self.registry.register(_CurrentJobs(jobs, waiting))
+
+
+class _CurrentJobs(Collector):
+    """The gauges that are computed at each scrape."""
+
+    def __init__(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
+        self._jobs = jobs
+        self._waiting = waiting
+
+    def describe(self) -> Iterator[Metric]:
+        """Return nothing, because otherwise registering would call `collect`."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        tally = Tally(
+            (job["metadata"].get("namespace", ""), kind, str(_status(job).get("state") or ""))
+            for kind, job in self._jobs()
+        )
+        there = GaugeMetricFamily("dljob_jobs", "Jobs that there are", labels=("namespace", "kind", "state"))
+        for labels, count in sorted(tally.items()):
+            there.add_metric(labels, count)
+        yield there
+        yield GaugeMetricFamily("dljob_queue_jobs", "Jobs that wait for a run", value=self._waiting())
+
+
+def _status(job: Object | None) -> Mapping[str, Any]:
+    status = (job or {}).get("status")
+    return status if isinstance(status, Mapping) else {}
+
+
+def _end(status: Mapping[str, Any]) -> str:
+    """The event by which the job has ended, "" for none. training-operator writes no state."""
+    if "state" in status:
+        return _ENDS.get(str(status["state"]), "")
+    conditions = status.get("conditions")
+    found = [one for one in conditions if isinstance(one, Mapping)] if isinstance(conditions, list) else []
+    true = (str(one.get("type")) for one in found if one.get("status") == "True")
+    return next((_ENDS[type_] for type_ in true if type_ in _ENDS), "")
+
+
+def _retries(status: Mapping[str, Any]) -> int:
+    retries = status.get("retries")
+    return sum(n for n in retries.values() if isinstance(n, int)) if isinstance(retries, Mapping) else 0
+
+
+def _created(job: Object) -> datetime.datetime:
+    text = job["metadata"].get("creationTimestamp") or "1970-01-01T00:00:00Z"
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -1,0 +1,267 @@
+"""What `dljob-operator run` connects with what: the probes, the fences of a leader, the options of the metrics.
+
+The parts that would need a cluster or a fork server are fakes; the HTTP servers and the fences are real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
+from kubernetes import client
+from support.certificates import write_certificate
+from support.polling import until
+
+from dljob_operator import cli
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
+from dljob_operator.engine.serving.health import Health
+from dljob_operator.problem import Problem
+from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.runner.client import RunnerError
+
+
+class Part:
+    """A part of the operator whose `problem` a test sets. `made` has the parts of the test."""
+
+    made: ClassVar[dict[type[Part], Part]] = {}
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        self.given, self.more = given, more
+        self.trouble = ""
+        self.started = threading.Event()
+        self.made[type(self)] = self
+
+    def start(self) -> None:
+        self.started.set()
+
+    def stop(self, *grace: float) -> None: ...
+
+    def close(self) -> None: ...
+
+    def problem(self) -> str:
+        return self.trouble
+
+    def not_ready(self) -> str:
+        return ""
+
+
+class Runner(Part):
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.changes = ChangeCounter.create()
+
+    def wait_ready(self, timeout: float | None = None) -> None:
+        """Raise only for the probe, which waits 0 seconds: the operator itself waits without a limit and would end."""
+        if self.trouble and timeout is not None:
+            raise RunnerError(self.trouble)
+
+    def run(self, request: RunRequest) -> RunResult:
+        return RunResult(RunOutcome.COMPLETED)
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]:
+        yield self.run(request)
+
+
+class Controller(Part):
+    def wait_ready(self) -> tuple[list[Any], list[Any]]:
+        return [], []
+
+
+class Elector(Part):
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.elected = threading.Event()
+        self.leading = True
+
+    def leads(self) -> bool:
+        return self.leading
+
+    def seconds_left(self) -> float:
+        return 3.0 if self.leads() else 0.0
+
+
+class Operator:
+    """`dljob-operator run` with `arguments`, on a thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self._stopping = cli._Stopping()
+        self._thread: threading.Thread | None = None
+        self._folder = folder
+        self.healths: list[Health] = []
+        self.servers: list[Any] = []
+        configuration = client.Configuration()
+        configuration.host = "http://127.0.0.1:1"  # where nothing answers
+        api = KubeApi(client.ApiClient(configuration))
+        monkeypatch.setattr(KubeApi, "connect", lambda kubeconfig: api)
+        monkeypatch.setattr(Part, "made", {})
+        for name, fake in (("RunnerClient", Runner), ("Controller", Controller), ("LeaderElector", Elector)):
+            monkeypatch.setattr(cli, name, fake)
+        self._record(monkeypatch, "Health", self.healths)
+        self._record(monkeypatch, "serve_metrics", self.servers)
+
+    def _record(self, monkeypatch: pytest.MonkeyPatch, name: str, made: list[Any]) -> None:
+        real = getattr(cli, name)
+
+        def making(*given: Any) -> Any:
+            made.append(real(*given))
+            return made[-1]
+
+        monkeypatch.setattr(cli, name, making)
+
+    def run(self, *arguments: str) -> None:
+        options = cli._parser().parse_args(["run", "--health-probe-bind-address", "127.0.0.1:0", *arguments])
+        deadline = self._folder / "write-deadline" if options.leader_elect else None
+        self._thread = threading.Thread(target=self._run, args=[options, deadline], daemon=True)
+        self._thread.start()
+
+    def _run(self, options: argparse.Namespace, deadline: Path | None) -> None:
+        cli._run_until(self._stopping, options, deadline)
+
+    def end(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(10)
+            assert not self._thread.is_alive()
+        for server in self.servers:
+            if server is not None:
+                server.stop()
+
+    def part(self, kind: type[Part]) -> Any:
+        """The part, once it was started."""
+        until(lambda: kind in Part.made)
+        assert Part.made[kind].started.wait(10)
+        return Part.made[kind]
+
+    def healthz(self) -> tuple[int, str]:
+        return self.probe("healthz")
+
+    def probe(self, path: str) -> tuple[int, str]:
+        until(lambda: bool(self.healths))
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.healths[0].port}/{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode().strip()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode().strip()
+
+
+@pytest.fixture
+def operator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Operator]:
+    made = Operator(monkeypatch, tmp_path)
+    yield made
+    made.end()
+
+
+def reports(operator: Operator, kinds: Sequence[type[Part]]) -> None:
+    """Assert that /healthz fails exactly while one of the parts has a problem."""
+    until(lambda: operator.healthz() == (200, "ok"))
+    for kind in kinds:
+        part, text = operator.part(kind), f"the {kind.__name__} is stuck"
+        part.trouble = Problem(text, "details")
+        said = f"{text}; the operator's log says more"
+        until(lambda said=said: operator.healthz() == (503, said))  # the last checks are added after the start
+        part.trouble = ""
+        assert operator.healthz() == (200, "ok")
+
+
+def test_the_liveness_of_a_standby_has_its_elector_and_its_runner(operator: Operator) -> None:
+    operator.run("--leader-elect")
+    operator.part(Elector)
+    reports(operator, [Elector, Runner])
+    assert Controller not in Part.made
+
+
+@pytest.mark.parametrize(("arguments", "lease"), [([], "dljob-operator"), (["--leader-election-id", "b"], "b")])
+def test_the_lease_of_a_shard(operator: Operator, arguments: list[str], lease: str) -> None:
+    operator.run("--leader-elect", "--leader-election-namespace", "ops", *arguments)
+    assert str(operator.part(Elector).given[1]) == f"ops/{lease}"
+
+
+def test_the_liveness_of_a_leader_has_all_its_parts(operator: Operator) -> None:
+    operator.run("--leader-elect")
+    operator.part(Elector).elected.set()
+    operator.part(Controller)
+    reports(operator, [Elector, Runner, Controller])
+
+
+def test_the_liveness_of_the_only_operator_has_all_its_parts(operator: Operator) -> None:
+    operator.run()
+    reports(operator, [Runner, Controller])
+    assert Elector not in Part.made
+
+
+def test_it_is_not_ready_while_ansible_is_not_loaded(operator: Operator) -> None:
+    operator.run()
+    until(lambda: operator.probe("readyz") == (200, "ok"))
+    operator.part(Runner).trouble = "no module named ansible in /opt/venv"
+    assert operator.probe("readyz") == (503, "Ansible is not loaded; the operator's log says more")
+
+
+def test_a_deposed_leader_neither_writes_nor_starts_runs(operator: Operator) -> None:
+    operator.run("--leader-elect")
+    elector = operator.part(Elector)
+    elector.elected.set()
+    _, api, runner, _ = operator.part(Controller).given
+    request = RunRequest("echo", {})
+
+    def attempts() -> list[object]:
+        with pytest.raises(ApiConnectionError) as refused:
+            api.request("POST", "/api/v1/namespaces/team/pods", {})
+        endings = [runner.run(request).ending, *(one.ending for one in runner.results(request))]
+        return [type(refused.value), *endings]
+
+    assert attempts() == [ApiConnectionError, RunOutcome.COMPLETED, RunOutcome.COMPLETED], "the write was sent"
+    elector.leading = False
+    assert attempts() == [NotLeading, RunOutcome.CANCELLED, RunOutcome.CANCELLED]
+
+
+def test_the_workers_of_a_leader_know_its_deadline(operator: Operator, tmp_path: Path) -> None:
+    operator.run("--leader-elect")
+    elector = operator.part(Elector)
+    _, _, environ = operator.part(Runner).given
+    assert environ[WRITE_DEADLINE] == str(tmp_path / "write-deadline")
+    before = (tmp_path / "write-deadline").read_bytes()
+    elector.on_renewed(4711.0)
+    assert (tmp_path / "write-deadline").read_bytes() != before
+
+
+def test_without_an_election_nothing_is_fenced(operator: Operator) -> None:
+    operator.run()
+    assert WRITE_DEADLINE not in operator.part(Runner).given[2]
+    _, api, runner, _ = operator.part(Controller).given
+    assert runner is operator.part(Runner)
+    with pytest.raises(ApiConnectionError) as failed:
+        api.request("POST", "/api/v1/namespaces/team/pods", {})
+    assert type(failed.value) is ApiConnectionError
+
+
+@pytest.mark.parametrize("with_token", [False, True])
+def test_the_options_of_the_metrics_reach_their_server(operator: Operator, tmp_path: Path, with_token: bool) -> None:
+    certificate, key = write_certificate(tmp_path)
+    files = ["--metrics-tls-cert-file", str(certificate), "--metrics-tls-key-file", str(key)]
+    operator.run("--metrics-bind-address", "127.0.0.1:0", "--metrics-authentication", *files)
+    operator.part(Controller)
+    (server,) = operator.servers
+    asked = urllib.request.Request(f"https://localhost:{server.port}/metrics")
+    if with_token:
+        asked.add_header("Authorization", "Bearer token")
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(asked, timeout=10, context=trusting)
+    assert refused.value.code == (503 if with_token else 401), "who has a token is asked for at the API server"
+
+
+def test_without_these_options_everyone_reads_the_metrics(operator: Operator) -> None:
+    operator.run("--metrics-bind-address", "127.0.0.1:0")
+    operator.part(Controller)
+    (server,) = operator.servers
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as answer:
+        assert answer.status == 200
