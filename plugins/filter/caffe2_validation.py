@@ -45,4 +45,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("caffe2_validation", ("spec", "total"), lambda cluster: list(caffe2_validation(cluster)))
+        return cluster_filter("caffe2_validation", ("spec", "total"), caffe2_validation)

@@ -53,7 +53,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi.versions import environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
@@ -61,4 +61,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_environment", ("spec", "task"), environment)
+        return cluster_filter("mpi_environment", ("spec", "task"), hooks.environment)

@@ -44,7 +44,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi.versions import pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
@@ -52,4 +52,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_pod", ("job", "templates", "spec", "task"), pod_defaults)
+        return cluster_filter("mpi_pod", ("job", "templates", "spec", "task"), hooks.pod_defaults)

@@ -37,19 +37,15 @@ _value:
   sample: ["spec.slotsPerWorker is 0: it must be a whole number of at least 1"]
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi.versions import validate
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
-
-
-def _validation(cluster: Mapping[str, Any]) -> list[str]:
-    return list(validate(cluster))
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_validation", ("replicas", "spec"), _validation)
+        return cluster_filter("mpi_validation", ("replicas", "spec"), hooks.validate)

@@ -60,9 +60,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch.rendezvous import (
-    pytorch_environment,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
@@ -70,4 +68,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("pytorch_environment", ("replicas", "spec", "total", "task"), pytorch_environment)
+        return cluster_filter("pytorch_environment", ("replicas", "spec", "total", "task"), hooks.environment)

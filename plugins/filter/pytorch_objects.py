@@ -49,19 +49,15 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import autoscaler
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
-
-
-def _objects(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*autoscaler.objects(cluster)]
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("pytorch_objects", ("job", "replicas", "spec"), _objects)
+        return cluster_filter("pytorch_objects", ("job", "replicas", "spec"), hooks.objects)

@@ -36,22 +36,15 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import autoscaler
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch.rendezvous import (
-    pytorch_validation,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
-
-
-def _errors(cluster: Mapping[str, Any]) -> list[str]:
-    return [*pytorch_validation(cluster), *autoscaler.validate(cluster)]
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("pytorch_validation", ("job", "replicas", "spec"), _errors)
+        return cluster_filter("pytorch_validation", ("job", "replicas", "spec"), hooks.validate)

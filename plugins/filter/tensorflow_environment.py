@@ -44,9 +44,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow.tf_config import (
-    tensorflow_environment,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
@@ -54,4 +52,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_environment", ("job", "replicas", "total", "task"), tensorflow_environment)
+        return cluster_filter("tensorflow_environment", ("job", "replicas", "total", "task"), hooks.environment)

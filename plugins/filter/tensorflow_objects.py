@@ -45,22 +45,15 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import (
-    parameter_server,
-    tensorboard,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
-
-
-def _objects(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*parameter_server.config_map(cluster), *tensorboard.objects(cluster)]
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_objects", ("job", "replicas", "templates", "spec", "files"), _objects)
+        return cluster_filter("tensorflow_objects", ("job", "replicas", "templates", "spec", "files"), hooks.objects)

@@ -45,9 +45,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow.parameter_server import (
-    pod_defaults,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
@@ -55,4 +53,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_pod", ("job", "replicas", "templates", "spec", "task"), pod_defaults)
+        return cluster_filter("tensorflow_pod", ("job", "replicas", "templates", "spec", "task"), hooks.pod_defaults)

@@ -35,7 +35,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import tensorboard
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
@@ -43,4 +43,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_validation", ("spec",), lambda cluster: list(tensorboard.validate(cluster)))
+        return cluster_filter("tensorflow_validation", ("spec",), hooks.validate)

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 import yaml
@@ -19,20 +20,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.ca
     caffe2_environment,
     caffe2_validation,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import versions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks as mpi_hooks
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mxnet import mxnet_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.paddle import paddle_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import autoscaler
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch.rendezvous import (
-    pytorch_environment,
-    pytorch_validation,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import hooks as pytorch_hooks
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import (
-    parameter_server,
-    tensorboard,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow.tf_config import (
-    tensorflow_environment,
+    hooks as tensorflow_hooks,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import host_names
@@ -42,7 +35,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import PodToCreate
@@ -87,43 +80,19 @@ def role_file(role: str, name: str) -> str:
     return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
 
 
-def tensorflow_objects(cluster: Cluster) -> list[Mapping[str, Any]]:
-    """The hook, as the filter of this name computes it."""
-    return [*parameter_server.config_map(cluster), *tensorboard.objects(cluster)]
+def hooks_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
+    """The hooks that a framework's module has, as its filters call them."""
+    names = {"environment": "environment", "validate": "validate", "pod": "pod_defaults", "objects": "objects"}
+    return {hook: getattr(module, name) for hook, name in names.items() if hasattr(module, name)}
 
 
 TENSORFLOW: Framework = loader.framework(
-    declaration("tensorflow"),
-    {
-        "environment": tensorflow_environment,
-        "validate": tensorboard.validate,
-        "pod": parameter_server.pod_defaults,
-        "objects": tensorflow_objects,
-    },
-    read=lambda name: role_file("tensorflow", name),
+    declaration("tensorflow"), hooks_of(tensorflow_hooks), read=lambda name: role_file("tensorflow", name)
 )
-
-
-def pytorch_errors(cluster: Cluster) -> list[str]:
-    """The hook, as the filter pytorch_validation computes it."""
-    return [*pytorch_validation(cluster), *autoscaler.validate(cluster)]
-
-
-PYTORCH: Framework = loader.framework(
-    declaration("pytorch"),
-    {"environment": pytorch_environment, "validate": pytorch_errors, "objects": autoscaler.objects},
-)
+PYTORCH: Framework = loader.framework(declaration("pytorch"), hooks_of(pytorch_hooks))
 PADDLE: Framework = loader.framework(declaration("paddle"), {"environment": paddle_environment})
 JAX: Framework = declared_entirely("jax")
-MPI: Framework = loader.framework(
-    declaration("mpi"),
-    {
-        "environment": versions.environment,
-        "validate": versions.validate,
-        "pod": versions.pod_defaults,
-        "objects": versions.objects,
-    },
-)
+MPI: Framework = loader.framework(declaration("mpi"), hooks_of(mpi_hooks))
 XGBOOST: Framework = loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
 
 ECHO_DECLARATION: Mapping[str, Any] = {
