@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs inside the node's root file system (chroot), after packages, kind's files and ours are in place: what kind's own
-# base image does to a fresh Debian, for Debian's containerd and network plugins.
+# base image does to a fresh Debian, for Debian's runc and network plugins.
 set -eu
 
 # systemd as the init of a container: none of the machine's own services
@@ -11,10 +11,7 @@ rm -f /lib/systemd/system/multi-user.target.wants/* /etc/systemd/system/*.wants/
 echo 'ReadKMsg=no' >>/etc/systemd/journald.conf
 ln -sf "$(command -v systemd)" /sbin/init
 
-# kind's units name the places where its own builds lie
-for program in containerd ctr containerd-shim-runc-v2; do
-  ln -sf "/usr/bin/$program" "/usr/local/bin/$program"
-done
+# the places where kind has its own builds
 ln -sf /usr/sbin/runc /usr/local/sbin/runc
 rm -rf /opt/cni
 mkdir -p /opt/cni
@@ -25,7 +22,8 @@ systemctl mask systemd-binfmt.service # it would register with the whole kernel
 mkdir -p /etc/kubernetes/manifests
 
 # Containers start from containerd's default spec. kind adds a hook that hides the machine's product id; nothing here
-# reads that, and its five processes take 6 % of the processor time of starting a pod.
-ctr oci spec | jq 'del(.process.rlimits)' >/etc/containerd/cri-base.json
+# reads that, and its five processes take 6 % of the processor time of starting a pod. The version of the specification
+# is that of node/go/containerd/main.go, whose sandboxes do not start from this file.
+ctr oci spec | jq 'del(.process.rlimits) | .ociVersion = "1.0.2"' >/etc/containerd/cri-base.json
 
 rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/*.log

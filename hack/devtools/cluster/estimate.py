@@ -9,6 +9,7 @@ DEFAULTS: Mapping[str, float] = {
     # seconds on a machine with two cores
     "tools": 20,
     "kubernetes": 570,
+    "containerd": 75,
     "etcd": 60,
     "coredns": 170,
     "kwok": 160,

@@ -30,6 +30,8 @@ class Program:
     ldflags: str = "-s -w"
     kubernetes: str = ""
     """The version of Kubernetes whose own module files are used (`upstream_module`), "" for those of the folder."""
+    tags: Sequence[str] = ()
+    """Go's build tags."""
 
     @property
     def binaries(self) -> tuple[str, ...]:
@@ -79,6 +81,15 @@ KUEUE = Program(
     "kueue",
     {"sigs.k8s.io/kueue/cmd/kueue": "kueue"},
     f"-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion={versions.KUEUE}",
+)
+_CONTAINERD = "github.com/containerd/containerd/v2"
+CONTAINERD_TAGS = ("no_btrfs", "no_devmapper", "no_tracing", "no_zfs", "urfave_cli_no_docs")
+"""Without the snapshotters that no node uses here, as in kind's own build, and without what sends traces."""
+CONTAINERD = Program(
+    "containerd",
+    {".": "containerd"} | {f"{_CONTAINERD}/cmd/{name}": name for name in ("containerd-shim-runc-v2", "ctr")},
+    f"-s -w -X {_CONTAINERD}/version.Version={versions.CONTAINERD}",
+    tags=CONTAINERD_TAGS,
 )
 ETCD = Program("etcd", {".": "etcd"})
 COREDNS = Program("coredns", {".": "coredns"})
@@ -140,18 +151,28 @@ def pin_kubernetes(go_dir: Path, minor: str) -> Path:
     return checksums
 
 
-def stale_packages(go: str, folder: Path, packages: Sequence[str]) -> int:
+def stale_packages(go: str, folder: Path, program: Program) -> int:
     """The number of packages that the build cache lacks. Downloads the modules that it needs."""
+    form = "{{if .Stale}}{{.ImportPath}}{{end}}"
     listed = shell.run(
-        [go, "list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", *packages], cwd=folder, env=go_env(),
+        [go, "list", "-deps", *_tags(program), "-f", form, *program.packages], cwd=folder, env=go_env(),
         fix="check that the Go module proxy (go env GOPROXY) is reachable",
     )  # fmt: skip
     return len(listed.stdout.split())
 
 
+def _tags(program: Program) -> Sequence[str]:
+    return ("-tags", ",".join(program.tags)) if program.tags else ()
+
+
+def program_key(go_dir: Path, program: Program) -> str:
+    """Changes with everything that goes into the binaries, except for the version of Go."""
+    inputs = (program.module, program.ldflags, *program.packages, *program.tags)
+    return content_key(*inputs, trees=[go_dir / program.module])
+
+
 def program_dir(cache: Path, go_dir: Path, program: Program) -> Path:
-    key = content_key(program.module, program.ldflags, *program.packages, trees=[go_dir / program.module])
-    return cache / "go" / f"{program.module}-{key}"
+    return cache / "go" / f"{program.module}-{program_key(go_dir, program)}"
 
 
 def built(cache: Path, go_dir: Path, program: Program) -> bool:
@@ -168,7 +189,7 @@ def build(cache: Path, go_dir: Path, program: Program, step: Step | None = None)
     def make(partial: Path) -> None:
         go = go_tool()
         with _module_folder(go, go_dir, program) as folder:
-            total = stale_packages(go, folder, list(program.packages))
+            total = stale_packages(go, folder, program)
             partial.mkdir()
             _compile(go, folder, program, partial, step, total)
         for path, name in program.packages.items():
@@ -192,7 +213,8 @@ def _module_folder(go: str, go_dir: Path, program: Program) -> Iterator[Path]:
 
 
 def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | None, total: int) -> None:
-    command = [go, "build", "-v", "-ldflags", program.ldflags, "-o", f"{out}/", *program.packages]
+    flags = [*_tags(program), "-ldflags", program.ldflags]
+    command = [go, "build", "-v", *flags, "-o", f"{out}/", *program.packages]
     process = subprocess.Popen(
         command, cwd=folder, env=shell.merged_env(go_env()), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -251,9 +251,22 @@ def ensure_node_image(session: Session, engine: Engine) -> str:
     return built
 
 
+def is_earlier(settings: Settings, node_image: str) -> bool:
+    """Whether an image of a node was built here, from build files that have changed since."""
+    return not settings.node_image and nodeimage.BUILT in node_image and node_image != nodeimage.image_name(settings)
+
+
+def report_earlier(session: Session) -> None:
+    """Say that the node stays as it is: a new one would have none of the cluster's objects."""
+    session.report.say(
+        f"  note: the node has the image {session.state.node_image}, whose build files have changed since;"
+        " cluster-down, then cluster makes a node of the new ones"
+    )
+
+
 def _forget_older_images(engine: Engine, current: str, minor: str) -> None:
     """Remove the node images of this minor version built from earlier build files, unless a node uses them."""
-    reference = f"reference=kindest/node:v{minor}.*-dljob-*"
+    reference = f"reference=kindest/node:v{minor}.*{nodeimage.BUILT}*"
     listed = engine.run("images", "--filter", reference, "--format", "{{.Repository}}:{{.Tag}}")
     for name in listed.stdout.split():
         if name != current:
@@ -380,8 +393,10 @@ def up(settings: Settings) -> Session:
         session.report.expect(["engine-start", "registry", "create", "ready"])
         engine = ensure_engine(session)
         ensure_tool(settings, gobuild.KIND, session.report, "tools", "kind, compiled")
-        if kindcluster.node_state(settings, engine) == "" or not session.state.node_image:
+        if kindcluster.node_state(settings, engine) == "" or session.state.creation != "done":
             session.record(node_image=ensure_node_image(session, engine))
+        elif is_earlier(settings, session.state.node_image):
+            report_earlier(session)
         ensure_kubectl(settings, session.report)
         kind = open_kind(session, engine)
         block = network.Network(session.state.block) if session.state.block else None

@@ -32,6 +32,8 @@ IPTABLES = (
     "ip6tables-restore",
 )
 TOOL_PACKAGES = (*versions.ENGINE_PACKAGES, *versions.BUILD_PACKAGES)
+BUILT = "-dljob-"
+"""In the tags of the images that are built here."""
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -47,8 +49,8 @@ def image_key(settings: Settings) -> str:
     return content_key(
         version(settings), versions.KIND, architecture(), host.id, host.version,
         *versions.NODE_PACKAGES, *versions.KUBE_PROXY_PACKAGES,
+        *(gobuild.program_key(go_dir, program) for program in programs(settings).values()),
         trees=[
-            *(go_dir / program.module for program in programs(settings).values()),
             go_dir / "kind", settings.node_dir / "files", settings.node_dir / "setup.sh",
             here / "nodeimage.py", here / "imagetar.py",
         ],
@@ -64,6 +66,7 @@ def programs(settings: Settings) -> dict[str, gobuild.Program]:
     """The Go programs of the image, by the name of the step that builds them."""
     return {
         "kubernetes": gobuild.kubernetes(settings.kubernetes),
+        "containerd": gobuild.CONTAINERD,
         "coredns": gobuild.COREDNS,
         "etcd": gobuild.ETCD,
         "pause": gobuild.PAUSE,
@@ -71,7 +74,7 @@ def programs(settings: Settings) -> dict[str, gobuild.Program]:
 
 
 def image_name(settings: Settings) -> str:
-    return f"kindest/node:{version(settings)}-dljob-{image_key(settings)}"
+    return f"kindest/node:{version(settings)}{BUILT}{image_key(settings)}"
 
 
 def archive_path(settings: Settings) -> Path:
@@ -96,15 +99,19 @@ def sandbox_image(containerd_config: str) -> str:
 
 
 def containerd_config(root: Path, state: Path) -> str:
-    """A containerd that only stores images: no CRI and no snapshotter that needs the machine."""
+    """A containerd that only stores images: no CRI, no plugins of others, no snapshotter that needs the machine."""
     disabled = [
         "io.containerd.grpc.v1.cri",
+        "io.containerd.cri.v1.images",
+        "io.containerd.cri.v1.runtime",
+        "io.containerd.nri.v1.nri",
         "io.containerd.internal.v1.opt",
-        *(f"io.containerd.snapshotter.v1.{name}" for name in ("aufs", "btrfs", "devmapper", "zfs")),
+        "io.containerd.snapshotter.v1.blockfile",
+        "io.containerd.snapshotter.v1.erofs",
     ]
     listed = ", ".join(f'"{name}"' for name in disabled)
     return (
-        "version = 2\n"
+        "version = 3\n"
         f'root = "{root}"\n'
         f'state = "{state}"\n'
         f"disabled_plugins = [{listed}]\n"
@@ -180,7 +187,11 @@ def build(settings: Settings, report: Reporter) -> Path:
 def _programs(settings: Settings, report: Reporter) -> dict[str, Path]:
     """Build all Go programs of the image; name -> file."""
     cache, go_dir = settings.cache_dir, settings.node_dir / "go"
-    titles = {"kubernetes": f"Kubernetes {version(settings)}", "coredns": "CoreDNS"}
+    titles = {
+        "kubernetes": f"Kubernetes {version(settings)}",
+        "containerd": f"containerd {versions.CONTAINERD}",
+        "coredns": "CoreDNS",
+    }
     binaries = {}
     for name, program in programs(settings).items():
         with report.step(name, f"{titles.get(name, name)}, compiled") as step:
@@ -231,7 +242,7 @@ def _assemble(
         )
         sandbox = sandbox_image((root / "etc/containerd/config.toml").read_text())
         images = _control_plane(work, binaries, proxy_tar, pinned_images(listing.stdout), sandbox)
-        _preload(work, root, images, env)
+        _preload(work, root, images, binaries, env)
         _save(work, root, settings, archive, env)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -251,9 +262,11 @@ def _install(settings: Settings, root: Path, kind_files: Path, binaries: Mapping
     """Everything that is a file, then the setup script inside."""
     for tree in (kind_files, settings.node_dir / "files"):
         _copy_tree(tree, root, ("usr/local/bin", "kind/bin"))
-    for name in ("kubeadm", "kubelet", "kubectl"):
-        shutil.copyfile(binaries[name], root / "usr/bin" / name)
-        (root / "usr/bin" / name).chmod(0o755)
+    places = dict.fromkeys(("kubeadm", "kubelet", "kubectl"), "usr/bin")
+    places |= dict.fromkeys(gobuild.CONTAINERD.binaries, "usr/local/bin")  # the place in kind's unit
+    for name, folder in places.items():
+        shutil.copyfile(binaries[name], root / folder / name)
+        (root / folder / name).chmod(0o755)
     (root / "kind/version").write_text(version(settings))
     setup = root / "setup.sh"
     shutil.copyfile(settings.node_dir / "setup.sh", setup)
@@ -292,8 +305,10 @@ def _control_plane(
     return images
 
 
-def _preload(work: Path, root: Path, images: Sequence[Image], env: Mapping[str, str]) -> None:
-    """Import the images into the node's containerd store, with a containerd of our own that runs for just that."""
+def _preload(
+    work: Path, root: Path, images: Sequence[Image], binaries: Mapping[str, Path], env: Mapping[str, str]
+) -> None:
+    """Import the images into the node's containerd store, with the node's containerd, which runs for just that."""
     archive = work / "images.tar"
     with archive.open("wb") as stream:
         write_archive(stream, images, architecture())
@@ -304,19 +319,19 @@ def _preload(work: Path, root: Path, images: Sequence[Image], env: Mapping[str, 
     log = work / "containerd.log"
     with notify.ready_socket(work / "ready.sock") as ready, log.open("wb") as output:
         child = subprocess.Popen(
-            ["containerd", "--config", str(config)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            [binaries["containerd"], "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             env=shell.merged_env({**env, "NOTIFY_SOCKET": str(work / "ready.sock")}), start_new_session=True,
         )  # fmt: skip
         try:
             notify.wait_ready(ready, child, log, "containerd", 60)
-            ctr = ["ctr", "--address", f"{state}/containerd.sock", "--namespace", "k8s.io"]
+            ctr: list[str | Path] = [binaries["ctr"], "--address", f"{state}/containerd.sock", "--namespace", "k8s.io"]
             shell.run([*ctr, "images", "import", "--all-platforms", "--no-unpack", archive], env=env)
         finally:
             identity = process.identify(child.pid)
             process.end(identity, 10)
             child.wait()
     archive.unlink()
-    for leftover in ("io.containerd.runtime.v1.linux", "io.containerd.runtime.v2.task", "tmpmounts"):
+    for leftover in ("io.containerd.runtime.v2.task", "io.containerd.sandbox.controller.v1.shim", "tmpmounts"):
         shutil.rmtree(root / "var/lib/containerd" / leftover, ignore_errors=True)
 
 

@@ -38,6 +38,8 @@ KUBERNETES: Mapping[str, Kubernetes] = {
 versions: the Go proxy serves those of some months ago and older."""
 DEFAULT_KUBERNETES = "1.37"
 KIND = "v0.33.0"
+CONTAINERD = "v2.4.2"
+"""The newest that the Go proxy serves: Kubernetes 1.38 needs containerd 2, and each one the containerd of its time."""
 HELM = "v3.19.2"
 KUEUE = "v0.19.2"
 GO_MINIMUM = (1, 26)
@@ -45,11 +47,10 @@ GO_MINIMUM = (1, 26)
 ENGINE_PACKAGES = ("docker.io", "containerd", "runc", "tini", "iptables", "nftables", "iproute2")
 BUILD_PACKAGES = ("mmdebstrap", "zstd")
 NODE_PACKAGES = (
-    # the packages of kind's base image, with Debian's container runtime and network plugins instead of kind's builds,
-    # and without the storage clients (NFS, iSCSI), which are not used here
+    # the packages of kind's base image, with Debian's runc and network plugins instead of kind's builds, with crun, and
+    # without the storage clients (NFS, iSCSI), which are not used here
     "systemd", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount", "kmod", "libseccomp2",
-    "bash", "ca-certificates", "curl", "jq", "procps", "containerd", "runc", "crun", "containernetworking-plugins",
-    "socat",
+    "bash", "ca-certificates", "curl", "jq", "procps", "runc", "crun", "containernetworking-plugins", "socat",
 )  # fmt: skip
 KUBE_PROXY_PACKAGES = (
     "iptables",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.cluster import kindcluster, nodeimage, registry, versions
+from devtools.cluster import gobuild, kindcluster, lifecycle, nodeimage, registry, versions
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.kindcluster import NodeRuntime
 from devtools.cluster.registry import ImageName, parse_image_name
@@ -149,7 +149,9 @@ def test_storing_containerd_is_toml_and_keeps_to_its_folders() -> None:
     document = tomllib.loads(nodeimage.containerd_config(Path("/w/root"), Path("/w/state")))
     assert (document["root"], document["state"]) == ("/w/root", "/w/state")
     assert document["grpc"]["address"] == "/w/state/containerd.sock"
-    assert "io.containerd.grpc.v1.cri" in document["disabled_plugins"]
+    disabled = {"io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"}
+    assert disabled | {"io.containerd.nri.v1.nri"} <= set(document["disabled_plugins"]), "it listens for nobody else"
+    assert document["version"] == 3, "the version with these names"
 
 
 def test_mmdebstrap_gets_the_hosts_own_sources() -> None:
@@ -180,6 +182,7 @@ def node_folder(folder: Path) -> Path:
         ("setup.sh", {"1.37", "1.34"}),
         ("files/etc/x", {"1.37", "1.34"}),
         ("go/etcd/go.mod", {"1.37", "1.34"}),
+        ("go/containerd/main.go", {"1.37", "1.34"}),
         ("go/kubernetes-1.37/go.sum", {"1.37"}),
         ("go/kubernetes-1.34/go.sum", {"1.34"}),
         ("go/helm/go.mod", set()),
@@ -199,6 +202,29 @@ def test_node_image_is_named_by_what_goes_into_it(tmp_path: Path, changed: str, 
     assert {minor for minor, settings in by_minor.items() if nodeimage.image_name(settings) != before[minor]} == images
     for settings in by_minor.values():
         assert nodeimage.image_key(settings) in nodeimage.archive_path(settings).name
+
+
+def test_node_image_depends_on_how_its_programs_are_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(Path("/state"), tmp_path, "dljob", node_dir=node_folder(tmp_path))
+    before = nodeimage.image_key(settings)
+    monkeypatch.setattr(gobuild, "CONTAINERD", dataclasses.replace(gobuild.CONTAINERD, tags=["no_cri"]))
+    assert nodeimage.image_key(settings) != before
+
+
+@pytest.mark.parametrize(
+    ("chosen", "image", "earlier"),
+    [
+        (None, "kindest/node:v1.37.2-dljob-0000000000000000", True),
+        (None, versions.KUBERNETES["1.37"].node_image, False),
+        ("mine:1", "kindest/node:v1.37.2-dljob-0000000000000000", False),
+    ],
+)
+def test_a_node_of_changed_build_files_is_noticed(
+    tmp_path: Path, chosen: str | None, image: str, earlier: bool
+) -> None:
+    settings = Settings(Path("/state"), tmp_path, "dljob", chosen, kubernetes="1.37", node_dir=node_folder(tmp_path))
+    assert lifecycle.is_earlier(settings, image) is earlier
+    assert not lifecycle.is_earlier(settings, nodeimage.image_name(settings))
 
 
 def test_older_node_images_of_the_same_kubernetes_are_forgotten(tmp_path: Path) -> None:

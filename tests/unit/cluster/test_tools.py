@@ -30,7 +30,8 @@ def test_kubernetes_is_stamped_with_its_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.ETCD, gobuild.COREDNS]
+    "program",
+    [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.CONTAINERD, gobuild.ETCD, gobuild.COREDNS],
 )
 def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> None:
     folder = GO_DIR / program.module
@@ -44,6 +45,7 @@ def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> 
 def test_module_versions_match_the_tools_constants() -> None:
     assert f"sigs.k8s.io/kind {versions.KIND} " in (GO_DIR / "kind/go.mod").read_text()
     assert f"sigs.k8s.io/kueue {versions.KUEUE} " in (GO_DIR / "kueue/go.mod").read_text()
+    assert f"github.com/containerd/containerd/v2 {versions.CONTAINERD}\n" in (GO_DIR / "containerd/go.mod").read_text()
 
 
 def test_builds_do_not_change_what_is_locked() -> None:
@@ -58,8 +60,34 @@ def test_a_programs_place_depends_on_its_sources_and_flags(tmp_path: Path) -> No
     program = gobuild.Program("m", {".": "m"})
     first = gobuild.program_dir(tmp_path, tmp_path, program)
     assert first != gobuild.program_dir(tmp_path, tmp_path, gobuild.Program("m", {".": "m"}, "-s"))
+    assert first != gobuild.program_dir(tmp_path, tmp_path, gobuild.Program("m", {".": "m"}, tags=["small"]))
     (module / "go.mod").write_text("module n")
     assert first != gobuild.program_dir(tmp_path, tmp_path, program)
+
+
+GO = """#!/bin/sh
+case $1 in env) echo go1.26.8 ;; build) mkdir -p "$OUT" && touch "$OUT/m" ;; esac
+echo "$@" >>"$LOG"
+"""
+
+
+@pytest.mark.parametrize(("tags", "flag"), [(("small", "no_cri"), "-tags small,no_cri "), ((), "")])
+def test_what_is_listed_and_what_is_compiled_have_the_same_tags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tags: tuple[str, ...], flag: str
+) -> None:
+    go, log = tmp_path / "go", tmp_path / "log"
+    go.write_text(GO)
+    go.chmod(0o755)
+    (tmp_path / "sources/m").mkdir(parents=True)
+    program = gobuild.Program("m", {".": "m"}, tags=tags)
+    made = gobuild.program_dir(tmp_path / "cache", tmp_path / "sources", program)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("LOG", str(log))
+    monkeypatch.setenv("OUT", str(made.with_name(f".partial-{made.name}")))
+    assert gobuild.build(tmp_path / "cache", tmp_path / "sources", program) == made
+    listed, compiled = (line for line in log.read_text().splitlines() if not line.startswith("env"))
+    assert listed.startswith(f"list -deps {flag}-f ")
+    assert compiled.startswith(f"build -v {flag}-ldflags ")
 
 
 def test_kwok_node_is_labelled_and_tainted() -> None:
