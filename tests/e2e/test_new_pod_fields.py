@@ -96,21 +96,42 @@ def test_what_the_node_need_not_run_reaches_the_pod(here: Cluster) -> None:
     manifest = v1_job("passes")
     spec = one_replica(manifest)
     fields: Resource = {
-        "hostUsers": False,
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
         "schedulingGates": [{"name": "dljob-test/gate"}],
     }
-    image = {"name": "data", "image": {"reference": "dljob/shell:1", "pullPolicy": "IfNotPresent"}}
     claims = [{"name": "gpu", "request": "first"}]
     spec |= fields
-    spec["volumes"].append(image)
     spec["containers"][0]["resources"]["claims"] = claims
-    spec["containers"][0]["volumeMounts"].append({"name": "data", "mountPath": "/data", "readOnly": True})
     job = here.create(manifest)
     (pod,) = here.wait_pods(job.uid, lambda pods: len(pods) == 1, "its pod")
     assert {name: pod["spec"].get(name) for name in fields} == fields
-    assert image in pod["spec"]["volumes"]
     assert pod["spec"]["containers"][0]["resources"]["claims"] == claims
+
+
+def test_a_volume_with_the_files_of_an_image(here: Cluster, minor: int) -> None:
+    if minor < 35:
+        pytest.skip("Kubernetes 1.35 has image volumes by default")
+    manifest = v1_job("reads", scheduler="cmp /bin/busybox /data/busybox && grep ' /data .*[ ,]ro[, ]' /proc/mounts")
+    spec = one_replica(manifest)
+    spec["volumes"].append({"name": "data", "image": {"reference": SHELL_IMAGE, "pullPolicy": "IfNotPresent"}})
+    spec["containers"][0]["volumeMounts"].append({"name": "data", "mountPath": "/data", "subPath": "bin"})
+    status = here.create(manifest).wait_end()
+    assert status["state"] == "Succeeded", status.get("failure")
+
+
+def test_a_pod_with_users_of_its_own(here: Cluster) -> None:
+    """Where the node's runtime has no user namespaces, the job says so."""
+    manifest = v1_job("mapped", scheduler="! grep ' 0  *0 ' /proc/self/uid_map")
+    one_replica(manifest)["hostUsers"] = False
+    job = here.create(manifest)
+    (pod,) = here.wait_pods(job.uid, lambda pods: any("nodeName" in pod["spec"] for pod in pods), "a node")
+    handlers = here.core.read_node(pod["spec"]["nodeName"]).status.runtime_handlers
+    if any(handler.features.user_namespaces for handler in handlers if not handler.name):
+        status = job.wait_end()
+        assert status["state"] == "Succeeded", status.get("failure")
+        return
+    cause = "FailedCreatePodSandBox: Failed to create pod sandbox: can't set `spec.hostUsers: false`"
+    job.wait(lambda status: cause in (status.get("reason") or ""), "the cause")
 
 
 def test_a_pod_that_is_resized_in_place_stays(here: Cluster, minor: int) -> None:
