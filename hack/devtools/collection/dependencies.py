@@ -20,8 +20,8 @@ import yaml
 from devtools.cluster.content_key import content_key
 from devtools.collection.environment import ROOT
 
-PACKAGE = "ansible==12.3.0"
-"""The newest release for ansible-core 2.19; requirements.yml pins the collection versions that it contains."""
+PACKAGE = "ansible==14.5.0"
+"""The newest release; requirements.yml pins the collection versions that it contains, and each says what it needs."""
 
 
 class DependencyError(Exception):
@@ -66,7 +66,9 @@ def _unpacked(cache: Path) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", "--only-binary=:all:", "--dest", scratch, PACKAGE], check=True)
+        # the package needs the Python of its ansible-core, the collections in it do not
+        pip += ["--no-deps", "--ignore-requires-python", "--only-binary=:all:"]
+        subprocess.run([*pip, "--dest", scratch, PACKAGE], check=True)
         (wheel,) = Path(scratch).glob("*.whl")
         made = Path(scratch) / "made"
         prefixes = tuple(f"ansible_collections/{name.replace('.', '/')}/" for name in wanted())

@@ -78,7 +78,7 @@ def assemble(
     if definition.requirements:
         _wheels(definition.requirements, target / "wheels", cache, python, machine)
     for file in needed(definition, machine):
-        found = wheels.download(cache, [file.requirement], python, machine, sdist=file.sdist)
+        found = wheels.download(cache, [file.requirement], file.python or python, machine, sdist=file.sdist)
         wheels.extract(found, file.member, target / file.to)
     (target / "links").mkdir()
     for path in definition.programs:

@@ -64,6 +64,8 @@ class WheelFile:
     """The machines (``x86_64``) that need it; empty means all."""
     sdist: bool = False
     """Whether it is in a source archive: of a package of pure Python that was published without a wheel."""
+    python: str = ""
+    """The version of Python that the package asks for, where the file needs none so new; "" for the image's."""
 
 
 @dataclass(frozen=True)

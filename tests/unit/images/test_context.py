@@ -27,6 +27,11 @@ requirement = "data==1"
 member = "data/a.csv"
 to = "app/a.csv"
 [[from_wheels]]
+requirement = "new==1"
+member = "data/a.csv"
+to = "app/new.csv"
+python = "3.12"
+[[from_wheels]]
 requirement = "data==1"
 member = "data/none.csv"
 to = "none.csv"
@@ -53,6 +58,7 @@ class Repository:
             (root / file).write_text(text)
         for requirement in ("data==1", "tool==2", wheels.PIP):
             self.have(requirement)
+        self.have("new==1", "3.12")
 
     def have(self, requirement: str, python: str = "3.11") -> None:
         folder = wheels.folder(self.cache, [requirement], python, "m")
@@ -84,6 +90,7 @@ def test_the_context_holds_all_that_is_copied_and_no_more(repository: Repository
         "Dockerfile",
         "app/one.py",
         "app/a.csv",
+        "app/new.csv",
         "wheels/tool-2-py3-none-any.whl",
         f"wheels/{wheels.PIP.replace('==', '-')}-py3-none-any.whl",
         "wheels/requirements.txt",

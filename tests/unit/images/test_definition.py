@@ -44,6 +44,7 @@ def test_all_fields_of_an_image(tree: Path) -> None:
         to = "app/data.csv"
         machines = ["x86_64"]
         sdist = true
+        python = "3.12"
         """,
     )
     one = definition.load("one", tree)
@@ -51,12 +52,13 @@ def test_all_fields_of_an_image(tree: Path) -> None:
     assert (one.base.image, one.base.python, one.base.debian.packages) == ("python:3.11-slim", "3.11", ("python3",))
     assert [(str(s.origin), str(s.to)) for s in one.sources] == [("examples/one.py", "app/one.py")]
     (file,) = one.from_wheels
-    assert (file.requirement, file.member, str(file.to), file.machines, file.sdist) == (
+    assert (file.requirement, file.member, str(file.to), file.machines, file.sdist, file.python) == (
         "data==1",
         "data/*.csv",
         "app/data.csv",
         ("x86_64",),
         True,
+        "3.12",
     )
 
 
