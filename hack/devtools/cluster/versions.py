@@ -40,7 +40,7 @@ DEFAULT_KUBERNETES = "1.37"
 KIND = "v0.33.0"
 CONTAINERD = "v2.4.2"
 """The newest that the Go proxy serves: Kubernetes 1.38 needs containerd 2, and each one the containerd of its time."""
-HELM = "v3.19.2"
+HELM = "v3.22.0"
 KUEUE = "v0.19.2"
 GO_MINIMUM = (1, 26)
 

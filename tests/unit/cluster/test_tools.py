@@ -46,6 +46,7 @@ def test_module_versions_match_the_tools_constants() -> None:
     assert f"sigs.k8s.io/kind {versions.KIND} " in (GO_DIR / "kind/go.mod").read_text()
     assert f"sigs.k8s.io/kueue {versions.KUEUE} " in (GO_DIR / "kueue/go.mod").read_text()
     assert f"github.com/containerd/containerd/v2 {versions.CONTAINERD}\n" in (GO_DIR / "containerd/go.mod").read_text()
+    assert f"helm.sh/helm/v3 {versions.HELM} " in (GO_DIR / "helm/go.mod").read_text()
 
 
 def test_builds_do_not_change_what_is_locked() -> None:
