@@ -26,7 +26,9 @@ _END_SECONDS = 10.0
 def small_nodes(core: client.CoreV1Api, program: Path, kubeconfig: Path, name: str, folder: Path) -> Iterator[None]:
     """COUNT nodes with ``name`` as the value of LABEL; on exit they and kwok, which writes to ``folder``, are gone."""
     config = folder / "kwok.yaml"
-    config.write_text(yaml.safe_dump_all([kwok.configuration(), *pod_stages()], sort_keys=False))
+    config.write_text(
+        yaml.safe_dump_all([kwok.configuration(), *kwok.stages(*kwok.NODE_STAGES), *pod_stages()], sort_keys=False)
+    )
     command = [
         str(program), "--kubeconfig", str(kubeconfig), "--manage-all-nodes=false",
         "--manage-nodes-with-label-selector", f"{LABEL}={name}",

@@ -60,8 +60,7 @@ class Nodes:
 
     def __enter__(self) -> Nodes:
         config = self._folder / "kwok.yaml"
-        options = {"podPlayStageParallelism": kwok.PARALLEL}
-        documents = [{**kwok.configuration(), "options": options}, *pod_stages()]
+        documents = [kwok.configuration(), *kwok.stages(*kwok.NODE_STAGES), *pod_stages()]
         config.write_text(yaml.safe_dump_all(documents, sort_keys=False))
         self._command = [
             str(self._program), "--kubeconfig", str(self._kubeconfig), "--manage-all-nodes=false",

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from devtools.cluster import process
+import yaml
+
+from devtools.cluster import gobuild, process
 from devtools.cluster.api import Api
 from devtools.cluster.errors import ClusterError
-from devtools.cluster.settings import Settings
+from devtools.cluster.settings import REPO_ROOT, Settings
+from devtools.definitions import load_all
 
+GO_DIR = REPO_ROOT / "hack" / "node" / "go"
 SELECTOR = "type=kwok"
 PREFIX = "kwok-"
 TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
 CAPACITY = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "250"}
 LEASE_SECONDS = 40
+MODULE = "sigs.k8s.io/kwok"
+NODE_STAGES = ("node/fast", "node/heartbeat-with-lease")
+"""A node is Ready at once. Its lease says that it lives, so that its status changes as rarely as a kubelet's."""
+POD_STAGES = ("pod/fast",)
+"""A pod is Ready at once, and one of a batch Job succeeds at once."""
+CIDR = "10.0.0.0/24"
+"""The addresses that kwok gives pods. Nothing answers there."""
 PARALLEL = 16
 """Number of pods that kwok updates in parallel. Its default of 4 updates 50 to 100 pods/s here, which is too slow."""
 NODES = f"/api/v1/nodes?labelSelector={urllib.parse.quote(SELECTOR)}"
@@ -56,13 +66,30 @@ def node_manifest(index: int) -> dict[str, Any]:
 
 
 def configuration() -> dict[str, Any]:
-    """kwok settings that have no command line flag."""
-    options = {"podPlayStageParallelism": PARALLEL}
+    """kwok settings that have no command line flag: all of them, since kwok 0.8 has no defaults for these."""
+    options = {
+        "cidr": CIDR,
+        "podPlayStageParallelism": PARALLEL,
+        "nodePlayStageParallelism": 4,
+        "nodeLeaseParallelism": 4,
+        "podsOnNodeSyncParallelism": 1,
+        "enablePodsOnNodeSyncListPager": True,
+        "enablePodsOnNodeSyncStreamWatch": False,
+    }
     return {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
 
 
+def stages(*folders: str, go_dir: Path = GO_DIR) -> list[dict[str, Any]]:
+    """The stages in these folders of kwok's own module, by which it plays the kubelet: it has none by default."""
+    root = gobuild.module_dir(go_dir, gobuild.KWOK.module, MODULE) / "kustomize" / "stage"
+    files = (file for folder in folders for file in sorted((root / folder).glob("*.yaml")))
+    return [
+        one for file in files for one in load_all(file.read_text(encoding="utf-8")) if one and one["kind"] == "Stage"
+    ]
+
+
 def _config_file(settings: Settings) -> Path:
-    return settings.state_dir / "kwok.json"
+    return settings.state_dir / "kwok.yaml"
 
 
 def command(kwok: Path, settings: Settings) -> list[str]:
@@ -83,7 +110,8 @@ def daemonset_patch() -> dict[str, Any]:
 def start(settings: Settings, kwok: Path) -> process.ProcessId:
     """Start kwok on the host, in a new session."""
     log = settings.log_dir / "kwok.log"
-    _config_file(settings).write_text(json.dumps(configuration()))  # JSON is valid YAML
+    documents = [configuration(), *stages(*NODE_STAGES, *POD_STAGES)]
+    _config_file(settings).write_text(yaml.safe_dump_all(documents, sort_keys=False))
     with log.open("ab") as output:
         child = subprocess.Popen(
             command(kwok, settings), cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output,

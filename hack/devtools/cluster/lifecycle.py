@@ -442,7 +442,7 @@ def down(settings: Settings) -> None:
             if failed:
                 session.report.say(f"  note: could not restore {', '.join(failed)}")
         session.file.remove()
-        written = ("kubeconfig", "kubeconfig.lock", "env", "kind.yaml", "registry.yaml", "kwok.json", MOLECULE_CREATED)
+        written = ("kubeconfig", "kubeconfig.lock", "env", "kind.yaml", "registry.yaml", "kwok.yaml", MOLECULE_CREATED)
         for name in written:
             (settings.state_dir / name).unlink(missing_ok=True)
         for folder in (settings.bin_dir, settings.certs_dir):

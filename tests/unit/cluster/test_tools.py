@@ -104,7 +104,25 @@ def test_kwok_runs_no_other_nodes() -> None:
     command = kwok.command(Path("/k"), Settings(Path("/s"), Path("/c"), "dljob"))
     assert "--manage-all-nodes=false" in command
     assert command[command.index("--manage-nodes-with-label-selector") + 1] == "type=kwok"
-    assert command[command.index("--config") + 1] == "/s/kwok.json"
+    assert command[command.index("--config") + 1] == "/s/kwok.yaml"
+
+
+def test_kwok_gets_the_stages_of_its_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without stages it plays no kubelet, and it has none by default since 0.8."""
+    folder = tmp_path / "kustomize" / "stage" / "node" / "fast"
+    folder.mkdir(parents=True)
+    (folder / "kustomization.yaml").write_text("kind: Kustomization\nresources: [b.yaml]\n")
+    (folder / "b.yaml").write_text("kind: Stage\nmetadata: {name: b}\n---\n")
+    (folder / "a.yaml").write_text("kind: Stage\nmetadata: {name: a}\n")
+    monkeypatch.setattr(gobuild, "module_dir", lambda *asked: {("kwok", kwok.MODULE): tmp_path}[asked[1:]])
+    assert [one["metadata"]["name"] for one in kwok.stages("node/fast", "pod/fast")] == ["a", "b"]
+
+
+def test_kwok_is_told_how_much_it_does_in_parallel() -> None:
+    """It has no defaults for what its configuration leaves out, and refuses 0."""
+    options = kwok.configuration()["options"]
+    assert all(value > 0 for name, value in options.items() if name.endswith("Parallelism"))
+    assert {"nodeLeaseParallelism", "nodePlayStageParallelism", "podPlayStageParallelism"} <= options.keys()
 
 
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
