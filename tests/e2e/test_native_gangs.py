@@ -6,8 +6,6 @@ number of rounds in which two jobs race for the nodes.
 
 from __future__ import annotations
 
-import os
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,11 @@ from devtools.chaos.cli import kwok_program
 from devtools.cluster.settings import settings_from
 from devtools.demo.operator_process import OperatorProcess
 from kubernetes import client
+from support.gang_races import ROUNDS, end, is_stuck, job, placed, race, winner
 from support.live_jobs import Cluster, Job, Resource, until
-from support.small_nodes import placed_on, small_nodes, succeeds
+from support.small_nodes import small_nodes, succeeds
 
-ROUNDS = int(os.environ.get("DLJOB_GANG_ROUNDS", "2"))
 GROUP, VERSION, PLURAL = "scheduling.k8s.io", "v1beta1", "podgroups"
-GATE = "dljob-test/gate"
-SEED = 20261129
 
 
 @pytest.fixture(scope="module")
@@ -57,33 +53,6 @@ def start(place: Cluster, tmp_path: Path) -> Start:
     return operator
 
 
-def job(here: Cluster, name: str, gated: bool = False, **run_policy: Any) -> Job:
-    """A master and two workers, of one CPU each."""
-    spec = {
-        "containers": [{"name": "pytorch", "image": "none", "resources": {"requests": {"cpu": "1"}}}],
-        "terminationGracePeriodSeconds": 1,
-        **placed_on(here.namespace),
-        **({"schedulingGates": [{"name": GATE}]} if gated else {}),
-    }
-    replicas = {
-        type_: {"replicas": count, "restartPolicy": "OnFailure", "template": {"spec": spec}}
-        for type_, count in (("Master", 1), ("Worker", 2))
-    }
-    return here.create(
-        {
-            "apiVersion": "kubeflow.org/v1",
-            "kind": "PyTorchJob",
-            "metadata": {"name": name},
-            "spec": {"runPolicy": run_policy, "pytorchReplicaSpecs": replicas},
-        }
-    )
-
-
-def placed(one: Job) -> int:
-    """How many of its pods have a node."""
-    return sum(1 for pod in one.pods() if pod["spec"].get("nodeName"))
-
-
 def group(here: Cluster, name: str) -> Resource | None:
     try:
         return dict(here.custom.get_namespaced_custom_object(GROUP, VERSION, here.namespace, PLURAL, name))
@@ -92,37 +61,11 @@ def group(here: Cluster, name: str) -> Resource | None:
         return None
 
 
-def race(here: Cluster, number: int, first: list[str]) -> tuple[Job, Job]:
-    """Two jobs whose pods come to the scheduler one by one: those of ``first``, by job, and then the others."""
-    jobs = {name: job(here, f"{name}-{number}", gated=True) for name in ("a", "b")}
-    for one in jobs.values():
-        here.wait_pods(one.uid, lambda pods: len(pods) == 3, "three pods")
-    waiting = {name: [pod["metadata"]["name"] for pod in one.pods()] for name, one in jobs.items()}
-    order = [*first, *random.Random(SEED + number).sample(["a"] * 3 + ["b"] * 3, 6)]
-    for name in order:
-        if waiting[name]:
-            gone = [{"op": "remove", "path": "/spec/schedulingGates"}]
-            here.core.patch_namespaced_pod(waiting[name].pop(), here.namespace, gone)
-    return jobs["a"], jobs["b"]
-
-
-def end(*jobs: Job) -> None:
-    for one in jobs:
-        one.delete()
-    for one in jobs:
-        one.wait_deleted()
-        until(lambda one=one: not one.pods())
-
-
-def is_stuck(one: Job, other: Job) -> bool:
-    return (placed(one), placed(other)) == (2, 2)
-
-
 def test_without_a_gang_two_jobs_wait_for_each_other(place: Cluster, start: Start) -> None:
     """Both hold half of the room, and neither starts: what the option is for."""
     with start("") as operator:
         operator.wait_ready()
-        one, other = race(place, 0, ["a", "b", "a", "b"])
+        one, other = race(place, 1)
         until(lambda: is_stuck(one, other))
         for waiting in (one, other):
             reason = waiting.wait(lambda s: "Insufficient cpu" in s.get("reason", ""), "what it waits for")["reason"]
@@ -136,19 +79,19 @@ def test_of_two_jobs_that_do_not_fit_together_one_runs_and_then_the_other(place:
     with start("kubernetes") as operator:
         operator.wait_ready()
         for number in range(ROUNDS):
-            one, other = race(place, number, ["a", "b", "a", "b"] if number % 2 else [])
-            until(lambda: 3 in (placed(one), placed(other)))  # noqa: B023
-            winner, loser = (one, other) if placed(one) == 3 else (other, one)
-            winner.wait_running()
-            reason = loser.wait(lambda s: "Unschedulable" in s.get("reason", ""), "what it waits for")["reason"]
-            assert placed(loser) == 0, reason
-            for pod in winner.pods():
+            found = winner(*race(place, number))
+            assert found, "they wait for each other"
+            first, second = found
+            first.wait_running()
+            reason = second.wait(lambda s: "Unschedulable" in s.get("reason", ""), "what it waits for")["reason"]
+            assert placed(second) == 0, reason
+            for pod in first.pods():
                 succeeds(place.core, pod)
-            winner.wait_end()
-            loser.wait_running()
-            assert placed(loser) == 3
-            until(lambda: group(place, winner.name) is None)  # noqa: B023
-            end(one, other)
+            first.wait_end()
+            second.wait_running()
+            assert placed(second) == 3
+            until(lambda: group(place, first.name) is None)  # noqa: B023
+            end(first, second)
 
 
 def test_a_replacement_beside_a_replica_that_has_finished(place: Cluster, start: Start) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from devtools.cluster import shell, upstream_module, versions
@@ -19,6 +19,18 @@ from devtools.cluster.errors import ClusterError
 from devtools.cluster.progress import Step
 
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A file that a dependency lacks in the version that the module proxy has."""
+
+    file: str
+    """Below the program's module folder."""
+    module: str
+    """The path of the dependency."""
+    folder: str
+    """The folder of the package in it."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class Program:
     """The version of Kubernetes whose own module files are used (`upstream_module`), "" for those of the folder."""
     tags: Sequence[str] = ()
     """Go's build tags."""
+    addition: Addition | None = None
 
     @property
     def binaries(self) -> tuple[str, ...]:
@@ -90,6 +103,13 @@ CONTAINERD = Program(
     {".": "containerd"} | {f"{_CONTAINERD}/cmd/{name}": name for name in ("containerd-shim-runc-v2", "ctr")},
     f"-s -w -X {_CONTAINERD}/version.Version={versions.CONTAINERD}",
     tags=CONTAINERD_TAGS,
+)
+VOLCANO = Program(
+    "volcano",
+    {f"volcano.sh/volcano/cmd/{name}": f"vc-{name}" for name in ("scheduler", "controller-manager")},
+    f"-s -w -X volcano.sh/volcano/pkg/version.Version={versions.VOLCANO}",
+    # the version of its API in go.mod is one before, and lacks a constant
+    addition=Addition("apis/queue_allocation_gate.go", "volcano.sh/apis", "pkg/apis/scheduling/v1beta1"),
 )
 ETCD = Program("etcd", {".": "etcd"})
 COREDNS = Program("coredns", {".": "coredns"})
@@ -167,7 +187,8 @@ def _tags(program: Program) -> Sequence[str]:
 
 def program_key(go_dir: Path, program: Program) -> str:
     """Changes with everything that goes into the binaries, except for the version of Go."""
-    inputs = (program.module, program.ldflags, *program.packages, *program.tags)
+    added = astuple(program.addition) if program.addition else ()
+    inputs = (program.module, program.ldflags, *program.packages, *program.tags, *added)
     return content_key(*inputs, trees=[go_dir / program.module])
 
 
@@ -203,13 +224,32 @@ def build(cache: Path, go_dir: Path, program: Program, step: Step | None = None)
 @contextlib.contextmanager
 def _module_folder(go: str, go_dir: Path, program: Program) -> Iterator[Path]:
     """The folder with the program's ``go.mod`` and ``go.sum``; paths of folders do not get into the binaries."""
-    if not program.kubernetes:
+    if not program.kubernetes and program.addition is None:
         yield go_dir / program.module
         return
     with tempfile.TemporaryDirectory() as folder:
-        checksums = go_dir / program.module / "go.sum"
-        upstream_module.write(go, checksums, program.kubernetes, Path(folder))
+        if program.addition is not None:
+            _add(go, go_dir, program, program.addition, Path(folder))
+        else:
+            checksums = go_dir / program.module / "go.sum"
+            upstream_module.write(go, checksums, program.kubernetes, Path(folder))
         yield Path(folder)
+
+
+def _add(go: str, go_dir: Path, program: Program, addition: Addition, folder: Path) -> None:
+    """Fill ``folder`` with the module files, and with a copy of the dependency that has the added file.
+
+    The copy is of what go has compared with the committed checksums.
+    """
+    origin, copy = go_dir / program.module, folder / "dependency"
+    for name in ("go.mod", "go.sum"):
+        shutil.copyfile(origin / name, folder / name)
+    shutil.copytree(module_dir(go_dir, program.module, addition.module), copy)
+    place = copy / addition.folder
+    for path in (copy, *copy.rglob("*")):  # go's cache is read-only
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    shutil.copy(origin / addition.file, place)
+    shell.run([go, "mod", "edit", f"-replace={addition.module}=./{copy.name}"], cwd=folder, env=go_env())
 
 
 def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | None, total: int) -> None:

@@ -42,6 +42,7 @@ CONTAINERD = "v2.4.2"
 """The newest that the Go proxy serves: Kubernetes 1.38 needs containerd 2, and each one the containerd of its time."""
 HELM = "v3.22.0"
 KUEUE = "v0.19.2"
+VOLCANO = "v1.15.1"
 GO_MINIMUM = (1, 26)
 
 ENGINE_PACKAGES = ("docker.io", "containerd", "runc", "tini", "iptables", "nftables", "iproute2")

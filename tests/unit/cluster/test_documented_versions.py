@@ -38,4 +38,6 @@ def test_the_others() -> None:
     *supported, ended = (minor for minor in versions.KUBERNETES if minor != versions.DEFAULT_KUBERNETES)
     assert f"| Kubernetes | {', '.join(supported)} (" in document("docs/supported.md")
     assert f"| Kubernetes | {ended}, past its end of life |" in document("docs/supported.md")
+    volcano = versions.VOLCANO.removeprefix("v")
+    assert f"| Volcano | {volcano}, by `--gang-scheduler-name volcano` |" in document("docs/supported.md")
     assert f"| Kueue | {versions.KUEUE.removeprefix('v')}, by `--kueue workloads` |" in document("docs/supported.md")

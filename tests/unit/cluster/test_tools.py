@@ -3,6 +3,7 @@
 import base64
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ def test_kubernetes_is_stamped_with_its_version() -> None:
 @pytest.mark.parametrize(
     "program",
     [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.CONTAINERD, gobuild.ETCD, gobuild.COREDNS],
+    [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.VOLCANO, gobuild.ETCD, gobuild.COREDNS],
 )
 def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> None:
     folder = GO_DIR / program.module
@@ -46,6 +48,7 @@ def test_module_versions_match_the_tools_constants() -> None:
     assert f"sigs.k8s.io/kind {versions.KIND} " in (GO_DIR / "kind/go.mod").read_text()
     assert f"sigs.k8s.io/kueue {versions.KUEUE} " in (GO_DIR / "kueue/go.mod").read_text()
     assert f"github.com/containerd/containerd/v2 {versions.CONTAINERD}\n" in (GO_DIR / "containerd/go.mod").read_text()
+    assert f"volcano.sh/volcano {versions.VOLCANO} " in (GO_DIR / "volcano/go.mod").read_text()
     assert f"helm.sh/helm/v3 {versions.HELM} " in (GO_DIR / "helm/go.mod").read_text()
 
 
@@ -89,6 +92,38 @@ def test_what_is_listed_and_what_is_compiled_have_the_same_tags(
     listed, compiled = (line for line in log.read_text().splitlines() if not line.startswith("env"))
     assert listed.startswith(f"list -deps {flag}-f ")
     assert compiled.startswith(f"build -v {flag}-ldflags ")
+
+
+@pytest.fixture
+def tool_without_a_name(tmp_path: Path) -> Iterator[Path]:
+    """A folder of modules with the module ``m``, whose program prints a constant that its dependency lacks."""
+    tool = 'package main\n\nimport "example.com/names/name"\n\nfunc main() { print(name.Name) }\n'
+    for file, text in {
+        "names/go.mod": "module example.com/names\n",
+        "names/name/name.go": "package name\n",
+        "tool/go.mod": "module example.com/tool\n",
+        "tool/main.go": tool,
+        "go/m/go.mod": "module m\n\nrequire (\n\texample.com/names v0.0.0\n\texample.com/tool v0.0.0\n)\n\nreplace (\n"
+        f"\texample.com/names => {tmp_path}/names\n\texample.com/tool => {tmp_path}/tool\n)\n",
+        "go/m/go.sum": "",
+        "go/m/more/one.go": 'package name\n\nconst Name = "one"\n',
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+    (tmp_path / "names/name").chmod(0o555)  # as in go's cache
+    yield tmp_path / "go"
+    (tmp_path / "names/name").chmod(0o755)
+
+
+def test_a_file_that_a_dependency_lacks_is_added_to_a_copy_of_it(tmp_path: Path, tool_without_a_name: Path) -> None:
+    packages = {"example.com/tool": "tool"}
+    with pytest.raises(ClusterError, match=r"undefined: name\.Name"):
+        gobuild.build(tmp_path / "cache", tool_without_a_name, gobuild.Program("m", packages))
+    addition = gobuild.Addition("more/one.go", "example.com/names", "name")
+    program = gobuild.Program("m", packages, addition=addition)
+    made = gobuild.build(tmp_path / "cache", tool_without_a_name, program)
+    assert subprocess.run([made / "tool"], capture_output=True, text=True, check=True).stderr == "one"
+    assert [file.name for file in (tmp_path / "names/name").iterdir()] == ["name.go"]
 
 
 def test_kwok_node_is_labelled_and_tainted() -> None:
