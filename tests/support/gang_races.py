@@ -88,11 +88,11 @@ def winner(one: Job, other: Job) -> tuple[Job, Job] | None:
 
 
 def hand_over(here: Cluster, first: Job, second: Job) -> float:
-    """The seconds from when the pods of the ``first`` job end until all those of the ``second`` one have a node."""
+    """The seconds from when all pods of the ``first`` job have ended until all those of the ``second`` have a node."""
     first.wait_running()
-    pods = first.pods()
-    begin = time.monotonic()
-    for pod in pods:
+    for pod in first.pods():
         succeeds(here.core, pod)
+    here.wait_pods(first.uid, lambda pods: {pod["status"]["phase"] for pod in pods} == {"Succeeded"}, "its pods end")
+    begin = time.monotonic()
     here.wait_pods(second.uid, lambda pods: sum(bool(pod["spec"].get("nodeName")) for pod in pods) == PODS, "it starts")
     return time.monotonic() - begin
