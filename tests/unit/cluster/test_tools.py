@@ -32,8 +32,10 @@ def test_kubernetes_is_stamped_with_its_version() -> None:
 
 @pytest.mark.parametrize(
     "program",
-    [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.CONTAINERD, gobuild.ETCD, gobuild.COREDNS],
-    [gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.VOLCANO, gobuild.ETCD, gobuild.COREDNS],
+    [
+        *(gobuild.KIND, gobuild.KWOK, gobuild.HELM, gobuild.KUEUE, gobuild.VOLCANO),
+        *(gobuild.CONTAINERD, gobuild.ETCD, gobuild.COREDNS),
+    ],
 )
 def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> None:
     folder = GO_DIR / program.module
