@@ -149,7 +149,7 @@ def test_a_local_store_in_a_distributed_job_is_refused() -> None:
 
 
 def test_an_unreachable_scheduler_ends_with_1_and_its_reason() -> None:
-    unheard = {**WORKER, "DMLC_PS_ROOT_URI": "scheduler.invalid", "RENDEZVOUS_TIMEOUT": "0.1"}
+    unheard = {**WORKER, "DMLC_PS_ROOT_URI": "scheduler.invalid", "RENDEZVOUS_TIMEOUT": "1"}
     status, out, err = end(start(**unheard))
     assert status == 1
     assert "worker: waiting: the name scheduler.invalid does not resolve" in out
