@@ -36,6 +36,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     startup_policy,
     termination,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Situation, Steps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
     replica_statuses,
@@ -51,6 +52,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.plan import 
     Fact,
     Plan,
     PodToCreate,
+    Presumption,
     presume,
 )
 
@@ -62,18 +64,12 @@ def writes(found: Situation, steps: Steps, context: PodContext, report: StatusBu
     forced = force_delete_after.due(job, terminating, now)
     if not forced:  # else the state of their nodes decides what to report
         reporting.terminating(job, terminating, actions.awaited, report, now)
-    starts = slices.first_starts(actions.starts, found.surroundings.settings.largest_slice)
+    largest = found.surroundings.settings.largest_slice
+    starts = slices.first_starts(actions.starts, largest)
     cluster = {**context.cluster, "attempt": found.attempt}
-    hook = found.framework.hooks.environment
-    shared, config_maps = shared_env_configmap.due(job, hook, cluster, observed, bool(starts))
-    context = dataclasses.replace(
-        context, cluster=cluster, shared=shared, gang=steps.gang, traits=steps.standing.traits
-    )
-    pods = tuple(_build_replica(job, start, context) for start in starts)
-    if found.was_running and starts:
-        reporting.ignored(job, dataclasses.replace(context, shared=None, gang=None, traits=None), report)
+    pods, config_maps = _pods(found, steps, starts, dataclasses.replace(context, cluster=cluster), report)
     missing_services = services.missing(job, observed)
-    made_services = slices.first_services(missing_services, found.surroundings.settings.largest_slice)
+    made_services = slices.first_services(missing_services, largest)
     is_partial = len(starts) < len(actions.starts) or len(made_services) < len(missing_services)
     objects = _objects(found, steps, cluster, bool(pods), report)
     surplus = owned_objects.surplus(objects.all, observed)
@@ -99,14 +95,33 @@ def writes(found: Situation, steps: Steps, context: PodContext, report: StatusBu
         requeue_after=IMMEDIATE if is_partial else _next_look(found, steps, terminating),
         missing_pods=len(actions.starts),
         is_partial=is_partial,
-        presumes=presume(
-            {
-                Fact.PODS_ARE_DELETED: bool(actions.begins) and not actions.restarted,
-                Fact.LAUNCHERS_HAVE_ENDED: _lost_launchers(job, observed) if starts else (),
-                Fact.SPEC_IS_CURRENT: bool(actions.deletions) and _has_other_pods(job, observed, found.spec_hashes),
-            }
-        ),
+        presumes=_presumed(found, actions, bool(starts)),
         still_used=steps.standing.still_used,
+    )
+
+
+def _pods(
+    found: Situation, steps: Steps, starts: Sequence[PodToCreate], context: PodContext, report: StatusBuilder
+) -> tuple[tuple[Manifest, ...], tuple[Manifest, ...]]:
+    """The pods of the replicas that start, and the ConfigMaps that they share."""
+    hook = found.framework.hooks.environment
+    shared, config_maps = shared_env_configmap.due(found.job, hook, context.cluster, found.observed, bool(starts))
+    of_pods = dataclasses.replace(context, shared=shared, gang=steps.gang, traits=steps.standing.traits)
+    pods = tuple(_build_replica(found.job, start, of_pods) for start in starts)
+    if found.was_running and starts:
+        reporting.ignored(found.job, context, report)
+    return pods, config_maps
+
+
+def _presumed(found: Situation, actions: ReplicaActions, starts_any: bool) -> tuple[Presumption, ...]:
+    """What the writes presume."""
+    job, observed = found.job, found.observed
+    return presume(
+        {
+            Fact.PODS_ARE_DELETED: bool(actions.begins) and not actions.restarted,
+            Fact.LAUNCHERS_HAVE_ENDED: _lost_launchers(job, observed) if starts_any else (),
+            Fact.SPEC_IS_CURRENT: bool(actions.deletions) and _has_other_pods(job, observed, found.spec_hashes),
+        }
     )
 
 
