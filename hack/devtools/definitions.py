@@ -33,3 +33,8 @@ def definitions(folder: Path = CRDS) -> dict[str, Definition]:
 def _definition(text: str) -> Definition:
     found: Definition = load(text)
     return found
+
+
+def documents(file: Path) -> list[Any]:
+    """Every document of a file that is not empty."""
+    return [one for one in load_all(file.read_text(encoding="utf-8")) if one]

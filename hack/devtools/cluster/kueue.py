@@ -10,7 +10,7 @@ from typing import Any
 
 from devtools.cluster import gobuild, lifecycle
 from devtools.cluster.settings import Settings
-from devtools.definitions import load_all
+from devtools.definitions import documents
 
 MODULE = "sigs.k8s.io/kueue"
 SERVICE = "kueue-webhook-service"
@@ -41,9 +41,7 @@ class Endpoint:
 
 def program(settings: Settings) -> Path:
     """The manager, compiled if necessary. Starts the cluster if it is not up."""
-    session = lifecycle.up(settings)
-    with lifecycle.locked(settings):
-        return lifecycle.ensure_tool(settings, gobuild.KUEUE, session.report, "kueue", "Kueue, compiled")
+    return lifecycle.compiled(settings, gobuild.KUEUE, "Kueue")
 
 
 def components(settings: Settings) -> Path:
@@ -51,18 +49,14 @@ def components(settings: Settings) -> Path:
     return gobuild.module_dir(settings.node_dir / "go", gobuild.KUEUE.module, MODULE) / "config" / "components"
 
 
-def _documents(file: Path) -> list[Manifest]:
-    return [one for one in load_all(file.read_text(encoding="utf-8")) if one]
-
-
 def definitions(folder: Path, endpoint: Endpoint) -> list[Manifest]:
     """The CRDs of ``components``; ``endpoint`` converts the versions of those that have several."""
-    (kustomization,) = _documents(folder / "crd" / "kustomization.yaml")
+    (kustomization,) = documents(folder / "crd" / "kustomization.yaml")
     found = {
-        one["metadata"]["name"]: one for name in kustomization["resources"] for one in _documents(folder / "crd" / name)
+        one["metadata"]["name"]: one for name in kustomization["resources"] for one in documents(folder / "crd" / name)
     }
     for patch in kustomization["patches"]:
-        for changed in _documents(folder / "crd" / patch["path"]):
+        for changed in documents(folder / "crd" / patch["path"]):
             webhook = changed["spec"]["conversion"]["webhook"]
             webhook["clientConfig"] = endpoint.client_config(webhook["clientConfig"]["service"]["path"])
             found[changed["metadata"]["name"]]["spec"]["conversion"] = changed["spec"]["conversion"]
@@ -75,7 +69,7 @@ def webhooks(folder: Path, endpoint: Endpoint, namespaces: Sequence[str]) -> lis
     Others do not wait for this Kueue: a pod cannot be created while its webhook does not answer.
     """
     selector = {"matchExpressions": [_in(namespaces)]}
-    found = _documents(folder / "webhook" / "manifests.yaml")
+    found = documents(folder / "webhook" / "manifests.yaml")
     for configuration in found:
         configuration["metadata"]["name"] = _PREFIX + configuration["metadata"]["name"]
         for hook in configuration["webhooks"]:

@@ -14,7 +14,7 @@ from devtools.cluster import gobuild, process
 from devtools.cluster.api import Api
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import REPO_ROOT, Settings
-from devtools.definitions import load_all
+from devtools.definitions import documents
 
 GO_DIR = REPO_ROOT / "hack" / "node" / "go"
 SELECTOR = "type=kwok"
@@ -83,9 +83,7 @@ def stages(*folders: str, go_dir: Path = GO_DIR) -> list[dict[str, Any]]:
     """The stages in these folders of kwok's own module, by which it plays the kubelet: it has none by default."""
     root = gobuild.module_dir(go_dir, gobuild.KWOK.module, MODULE) / "kustomize" / "stage"
     files = (file for folder in folders for file in sorted((root / folder).glob("*.yaml")))
-    return [
-        one for file in files for one in load_all(file.read_text(encoding="utf-8")) if one and one["kind"] == "Stage"
-    ]
+    return [one for file in files for one in documents(file) if one["kind"] == "Stage"]
 
 
 def _config_file(settings: Settings) -> Path:

@@ -80,6 +80,13 @@ def ensure_tool(settings: Settings, program: gobuild.Program, report: Reporter, 
     return folder / name
 
 
+def compiled(settings: Settings, program: gobuild.Program, name: str) -> Path:
+    """The first binary of a program beside the cluster, compiled if necessary. Starts the cluster if it is not up."""
+    session = up(settings)
+    with locked(settings):
+        return ensure_tool(settings, program, session.report, name.lower(), f"{name}, compiled")
+
+
 def ensure_kubectl(settings: Settings, report: Reporter) -> Path:
     """kubectl of the cluster's version: from the Kubernetes build if there is one, else built separately."""
     go_dir = settings.node_dir / "go"

@@ -10,7 +10,7 @@ from typing import Any
 
 from devtools.cluster import gobuild, lifecycle
 from devtools.cluster.settings import Settings
-from devtools.definitions import load_all
+from devtools.definitions import documents
 
 MODULE = "volcano.sh/volcano"
 SCHEDULER, CONTROLLERS = gobuild.VOLCANO.binaries
@@ -24,9 +24,7 @@ Manifest = dict[str, Any]
 
 def programs(settings: Settings) -> Path:
     """The folder with the two programs, compiled if necessary. Starts the cluster if it is not up."""
-    session = lifecycle.up(settings)
-    with lifecycle.locked(settings):
-        return lifecycle.ensure_tool(settings, gobuild.VOLCANO, session.report, "volcano", "Volcano, compiled").parent
+    return lifecycle.compiled(settings, gobuild.VOLCANO, "Volcano").parent
 
 
 def chart(settings: Settings) -> Path:
@@ -38,7 +36,7 @@ def chart(settings: Settings) -> Path:
 def definitions(folder: Path) -> list[Manifest]:
     """The CRDs of a ``chart``."""
     files = sorted((folder / "crd" / "bases").glob("*.yaml"))
-    return [one for file in files for one in load_all(file.read_text(encoding="utf-8")) if one]
+    return [one for file in files for one in documents(file)]
 
 
 def commands(programs: Path, folder: Path, kubeconfig: Path) -> dict[str, list[str]]:

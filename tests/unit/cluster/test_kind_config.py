@@ -150,7 +150,7 @@ def test_storing_containerd_is_toml_and_keeps_to_its_folders() -> None:
     assert (document["root"], document["state"]) == ("/w/root", "/w/state")
     assert document["grpc"]["address"] == "/w/state/containerd.sock"
     disabled = {"io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"}
-    assert disabled | {"io.containerd.nri.v1.nri"} <= set(document["disabled_plugins"]), "it listens for nobody else"
+    assert disabled | {"io.containerd.nri.v1.nri"} <= set(document["disabled_plugins"]), "it serves no other program"
     assert document["version"] == 3, "the version with these names"
 
 

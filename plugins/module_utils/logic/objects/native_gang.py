@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
-    SCHEDULING_GROUP,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import SCHEDULING_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate
 
 DEFAULT_SCHEDULER = "default-scheduler"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import RESTART_ALWAYS
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 
@@ -21,7 +20,7 @@ def is_done(pod: PodState) -> bool:
     """Whether the replica has succeeded and will not run again."""
     if not has_succeeded(pod):
         return False
-    return pod.phase in ("Succeeded", "Failed") or (pod.terminated and pod.restart_policy != RESTART_ALWAYS)
+    return pod.phase in ("Succeeded", "Failed") or (pod.terminated and pod.restart_policy != c.RESTART_ALWAYS)
 
 
 def has_failed(pod: PodState) -> bool:

@@ -6,19 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.cluster_spec import build_cluster_spec
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
-    batch_job,
-    host_names,
-    pod_group,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import (
-    PodContext,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import (
-    at_rest,
-    gang_standing,
-    reporting,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job, host_names, pod_group
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, gang_standing, reporting
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     active_deadline,
     backoff_limit,
@@ -35,21 +25,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     settling,
     startup_policy,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import (
-    ReplicaActions,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.success import succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import Surroundings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Situation, Steps, situation
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.writes import writes
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
-    batch_jobs,
-    replica_statuses,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
-    StatusBuilder,
-    clip,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder, clip
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob

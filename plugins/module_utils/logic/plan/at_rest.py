@@ -8,19 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.cluster_spec import build_cluster_spec
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
-    owned_objects,
-    services,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import owned_objects, services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     clean_pod_policy,
     suspension,
     ttl_after_finished,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
-    replica_statuses,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
     outcome,

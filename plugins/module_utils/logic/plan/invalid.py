@@ -26,13 +26,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.event import
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-from ansible_collections.dljob.operator.plugins.module_utils.values.plan import (
-    IMMEDIATE,
-    Deletion,
-    Fact,
-    Plan,
-    presume,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Deletion, Fact, Plan, presume
 
 _NOTHING = Observed()
 

@@ -10,10 +10,7 @@ import dataclasses
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import managers
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import (
-    at_rest,
-    reporting,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, reporting
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.active import active
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     service_scope,

@@ -6,12 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
-    batch_job,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import (
-    PodContext,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import pod_ends
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import gang_standing, ignored_settings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
@@ -23,13 +19,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     termination,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.losses import Losses
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
-    conditions,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
-    StatusBuilder,
-    clip,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder, clip
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState

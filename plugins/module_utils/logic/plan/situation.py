@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
-    spec_hash,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import is_done
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.gang_standing import Standing
@@ -27,15 +25,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.startup_policy import Wait
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.success import unfinished
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import Surroundings
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
-    batch_jobs,
-    conditions,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.retries import retries_of
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
-    StatusBuilder,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -112,7 +105,10 @@ class Situation:
     @property
     def undecided(self) -> Observed:
         """All pods, without the ``current`` ones of replicas that have succeeded."""
-        return _undecided(self.observed, self.current, self.going_on)
+        if self.going_on is self.current:
+            return self.observed
+        finished = {pod.uid for pod in self.current.pods}.difference(pod.uid for pod in self.going_on.pods)
+        return losses.without(self.observed, finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +183,3 @@ def _of_this_spec(job: DLJob, observed: Observed, hashes: SpecHashes) -> Observe
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     pods = tuple(p for p in observed.pods if p.spec_hash == hashes.of(p.type, p.index) and p.index < sizes[p.type])
     return dataclasses.replace(observed, pods=pods)
-
-
-def _undecided(observed: Observed, current: Observed, going_on: Observed) -> Observed:
-    """``observed`` without those of the ``current`` pods whose replicas have succeeded."""
-    if going_on is current:
-        return observed
-    finished = {pod.uid for pod in current.pods}.difference(pod.uid for pod in going_on.pods)
-    return dataclasses.replace(observed, pods=tuple(pod for pod in observed.pods if pod.uid not in finished))

@@ -15,16 +15,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects impor
     shared_env_configmap,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.owned_objects import Manifest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import (
-    PodContext,
-    build_pod,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import SpecHashes
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import (
-    at_rest,
-    gang_standing,
-    reporting,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, gang_standing, reporting
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     creation_event,
     force_delete_after,
@@ -38,12 +31,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Situation, Steps
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
-    replica_statuses,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
-    StatusBuilder,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState

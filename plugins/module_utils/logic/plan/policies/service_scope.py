@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
-    SERVICES_PER_JOB,
-    SERVICES_PER_REPLICA,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_JOB, SERVICES_PER_REPLICA
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SERVICE_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
