@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.operator_defaults import positive
+from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import positive
 from devtools.cluster import lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import Settings, settings_from

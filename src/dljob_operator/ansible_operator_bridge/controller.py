@@ -31,6 +31,7 @@ from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION, Change, o
 from dljob_operator.engine.cache.transforms import Object, custom
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller import Runner
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
@@ -39,7 +40,6 @@ from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.queue.progress import stalled
 from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.workers import Work, Workers
 from dljob_operator.runner import RunRequest, RunResult
 from dljob_operator.runner.collect import REQUEUE_ACTIONS
@@ -65,7 +65,7 @@ class BridgeController:
         watches: Sequence[Watch],
         api: KubeApi,
         runner: Runner,
-        settings: Settings,
+        settings: ControllerSettings,
         *,
         first_list: float = 30.0,
     ) -> None:

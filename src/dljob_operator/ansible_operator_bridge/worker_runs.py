@@ -22,13 +22,13 @@ from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind, f
 from dljob_operator.engine.cache.predicates import namespace_of, uid_of, version_of
 from dljob_operator.engine.cache.transforms import Object, custom
 from dljob_operator.engine.concluder import Concluder
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.outcome import JobOutcome, written
 from dljob_operator.engine.queue.progress import Stall
 from dljob_operator.engine.queue.ready_lines import Line
 from dljob_operator.engine.queue.recent_changes import RecentChanges
 from dljob_operator.engine.queue.resource_versions import number
 from dljob_operator.engine.requests import SHORTEST_PERIOD, asks_too_often, beside_others, request_for_many
-from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.workers import Work
 from dljob_operator.runner import RunOutcome
 
@@ -61,7 +61,7 @@ class WorkerRuns:
         runner: BatchRunner,
         requeues: RequeueQueue,
         concluder: Concluder,
-        settings: Settings,
+        settings: ControllerSettings,
     ) -> None:
         self._informers = informers
         self._runner = runner

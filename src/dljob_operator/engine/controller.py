@@ -17,6 +17,7 @@ from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind
 from dljob_operator.engine.cache.predicates import is_leaving, namespace_of, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.concluder import Concluder
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.orphans import OrphanCollector
@@ -25,7 +26,6 @@ from dljob_operator.engine.queue.progress import stalled
 from dljob_operator.engine.queue.queue import WorkQueue
 from dljob_operator.engine.requests import beside_others, period_of, request_for_many, request_for_one
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.status import write_conditions
 from dljob_operator.engine.workers import Work, Workers
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
@@ -53,13 +53,13 @@ class Controller:
         watches: Sequence[Watch],
         api: KubeApi,
         runner: Runner,
-        settings: Settings | None = None,
+        settings: ControllerSettings | None = None,
         *,
         metrics: Metrics | None = None,
     ) -> None:
         self._api = api
         self._runner = runner
-        self._settings = settings or Settings()
+        self._settings = settings or ControllerSettings()
         metrics = metrics or Metrics()
         self._queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
         self._informers = InformerSet(watches, api, self._settings, self._queue, metrics.job_changed)

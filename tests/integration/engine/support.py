@@ -20,10 +20,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from support import polling
 
 from dljob_operator.engine.controller import Controller
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
-from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient, RunRequest, RunResult, Target
 from dljob_operator.watches import GVK, Watch
 
@@ -277,7 +277,7 @@ class Engine:
             [self.watch],
             self.kube,
             runner,
-            Settings(namespaces=(self.namespace,), **(settings or {})),
+            ControllerSettings(namespaces=(self.namespace,), **(settings or {})),
         )
         self.controller.start()
         assert self.controller.wait_ready() == ([ECHO], [])

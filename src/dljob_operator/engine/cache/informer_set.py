@@ -40,6 +40,7 @@ from dljob_operator.engine.cache.predicates import (
     version_of,
 )
 from dljob_operator.engine.cache.transforms import Object
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import KubeApi
@@ -47,7 +48,6 @@ from dljob_operator.engine.orphans import DeletedJob, Orphan
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.resource_versions import ResourceVersionTracker, Written
 from dljob_operator.engine.requests import CacheView, target_name
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.json_texts import JsonTexts
 from dljob_operator.watches import GVK, Watch
 
@@ -96,7 +96,7 @@ class InformerSet:
         self,
         watches: Sequence[Watch],
         api: KubeApi,
-        settings: Settings,
+        settings: ControllerSettings,
         events: JobEvents,
         on_job: Callable[[str, Change], None] = lambda target, change: None,
     ) -> None:
@@ -392,7 +392,7 @@ def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iter
             return
 
 
-def _owned_kinds(watches: Sequence[Watch], settings: Settings) -> list[OwnedKind]:
+def _owned_kinds(watches: Sequence[Watch], settings: ControllerSettings) -> list[OwnedKind]:
     """The kinds to watch: those of every job, those that roles declare in `owns`, the gang scheduler's and Kueue's."""
     declared = (name for watch in watches for name in watch.owns)
     gang = (settings.gang.owned_kind,) if settings.gang else ()

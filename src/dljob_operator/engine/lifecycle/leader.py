@@ -25,10 +25,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
+from dljob_operator.options import LEADER_ELECTION_ID
 from dljob_operator.problem import Problem
 
 _LOG = logging.getLogger(__name__)
-LEASE = "dljob-operator"
+LEASE = LEADER_ELECTION_ID.default
 UNREADY_AFTER = 60.0
 """Seconds without a response of the API server after which a standby is not ready to take over."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"

@@ -21,9 +21,9 @@ from dljob_operator.ansible_operator_bridge.command import Command, Input, Neste
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
 from dljob_operator.engine.cache.informer_set import WatchedKind
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.queue.ready_lines import LONG
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 from dljob_operator.watches.model import Finalizer
@@ -93,7 +93,7 @@ class Bridge:
     def __init__(self, folder: Path, watch: Watch, threads: int = 1) -> None:
         self.folder = folder
         self.runs = Runs()
-        self.controller = BridgeController([watch], NoCluster(), self.runs, Settings(max_concurrent=threads))
+        self.controller = BridgeController([watch], NoCluster(), self.runs, ControllerSettings(max_concurrent=threads))
         for informer in self.controller._informers._informers:
             informer.start = lambda: None  # type: ignore[method-assign]
             informer.join = lambda timeout=None: None  # type: ignore[method-assign]
@@ -454,7 +454,7 @@ def test_without_caches_a_run_has_a_process_of_its_own(tmp_path: Path) -> None:
     role = tmp_path / "roles" / "echo"
     watch = Watch(ECHO, role=role, vars=LONG_LIVED)
     runs = Runs()
-    controller = BridgeController([watch], NoCluster(), runs, Settings(max_concurrent=1), first_list=0)
+    controller = BridgeController([watch], NoCluster(), runs, ControllerSettings(max_concurrent=1), first_list=0)
     folder = tmp_path / ECHO.group / ECHO.version / ECHO.kind / "team" / "a"
     (folder / "env").mkdir(parents=True)
     metadata = {"name": "a", "namespace": "team", "uid": "a", "resourceVersion": "1"}

@@ -13,10 +13,10 @@ from support.polling import until
 from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION, BridgeController
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.engine.controller import Runner
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.queue.progress import Stall
-from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -51,7 +51,7 @@ class NoRuns:
 
 def bridge_of(api: Api) -> BridgeController:
     """A bridge whose cache has one job, after a run of it."""
-    made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), Settings(max_concurrent=1))
+    made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), ControllerSettings(max_concurrent=1))
     kind = made._informers.kind(str(ECHO))
     assert kind is not None
     kind.resource = Resource("/apis/example.com/v1", "echojobs")

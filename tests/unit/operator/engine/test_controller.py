@@ -18,13 +18,13 @@ from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi, owned_pod
 from dljob_operator.engine import controller as module
 from dljob_operator.engine.cache.predicates import RECONCILE_PERIOD_ANNOTATION
 from dljob_operator.engine.controller import Controller
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.kube import ApiConnectionError
 from dljob_operator.engine.queue.progress import MARGIN
 from dljob_operator.engine.queue.queue import NextRun, WorkQueue
 from dljob_operator.engine.queue.ready_lines import LONG
 from dljob_operator.engine.queue.recent_changes import CONTENTION
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.problem import Problem
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import Finalizer, Watch
@@ -71,7 +71,9 @@ class Bench:
         self.now = 1000.0
         monkeypatch.setattr(module, "WorkQueue", functools.partial(WorkQueue, lambda: self.now))
         self.api, self.runner, self.metrics = FakeKubeApi(), Runner(), Metrics()
-        self.controller = Controller([watch], self.api, self.runner, Settings(**settings), metrics=self.metrics)
+        self.controller = Controller(
+            [watch], self.api, self.runner, ControllerSettings(**settings), metrics=self.metrics
+        )
         (self.kind,) = self.controller._informers._kinds.values()
         self.kind.resource = ECHO_JOBS  # as its informer has found it
         self.waited: list[Collection[Any]] = []
@@ -790,7 +792,7 @@ class ListingApi(FakeKubeApi):
 @contextlib.contextmanager
 def started(api: FakeKubeApi, runner: Runner) -> Iterator[Controller]:
     before = set(threading.enumerate())
-    made = Controller([Watch(ECHO, manage_status=False)], api, runner, Settings(("team",), max_concurrent=2))
+    made = Controller([Watch(ECHO, manage_status=False)], api, runner, ControllerSettings(("team",), max_concurrent=2))
     made.start()
     try:
         names = sorted(thread.name for thread in set(threading.enumerate()) - before)

@@ -17,11 +17,11 @@ from dljob_operator.engine.cache.informer import Informer
 from dljob_operator.engine.cache.informer_set import InformerSet, flow_of
 from dljob_operator.engine.cache.nesting import LIMIT
 from dljob_operator.engine.cache.predicates import Change
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob
 from dljob_operator.engine.queue.fair_queue import Flow
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -53,7 +53,7 @@ class Fed:
         self.counted: list[tuple[str, Change]] = []
         count = lambda target, change: self.counted.append((target, change))  # noqa: E731
         watches = watches or (Watch(ECHO),)
-        self.set = InformerSet(watches, KubeApi.__new__(KubeApi), Settings(**settings), self.events, count)
+        self.set = InformerSet(watches, KubeApi.__new__(KubeApi), ControllerSettings(**settings), self.events, count)
 
     def informer(self, what: str, namespace: str = "") -> Informer:
         (found,) = (i for i in self.set._informers if (i.source.what, i.source.namespace) == (what, namespace))

@@ -47,7 +47,14 @@ def test_healthy_immediately_and_ready_once_every_check_says_so(health: Health) 
     assert status(health, "/") == 404
 
 
-@pytest.mark.parametrize("address", ["", "6789x", "localhost:"])
+def test_without_an_address_nothing_is_served() -> None:
+    made = Health("")
+    made.start()
+    assert (made.port, made.not_ready()) == (0, "the operator is starting")
+    made.stop()
+
+
+@pytest.mark.parametrize("address", ["6789x", "localhost:"])
 def test_an_address_without_a_port_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="write :6789"):
         Health(address)
