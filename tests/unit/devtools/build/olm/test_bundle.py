@@ -57,7 +57,13 @@ def test_check_notices_a_change_a_stranger_and_a_bent_link(tmp_path: Path) -> No
     for name in ("hack/devtools/build/olm", "hack/devtools/build/generate", "crds", "deploy", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("training"))
     (tmp_path / "build").mkdir()
-    for name in ("README.md", "galaxy.yml", "build/bundle.Dockerfile", "hack/devtools/definitions.py"):
+    for name in (
+        "README.md",
+        "galaxy.yml",
+        "build/bundle.Dockerfile",
+        "hack/devtools/definitions.py",
+        "hack/devtools/paths.py",
+    ):
         shutil.copyfile(ROOT / name, tmp_path / name)
     assert run(tmp_path, "--check") == (0, "")
     galaxy = tmp_path / "galaxy.yml"
