@@ -65,7 +65,7 @@ lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, ge
 
 BASE ?= origin/main
 commits: ## check the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
-	@$(or $(PYTHON),python3) -m devtools.checks.commits range $(BASE)
+	@git -C $(or $(RANGE_OF),.) log --no-merges --reverse --format=%s $(BASE)..HEAD -- | hack/subjects.sh
 
 hooks: venv ## install git hooks that run the linters and check commit subjects
 	@$(BIN)/pre-commit install
