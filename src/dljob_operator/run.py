@@ -31,8 +31,8 @@ from dljob_operator.engine.serving.health import Health
 from dljob_operator.engine.serving.metrics import Metrics
 from dljob_operator.engine.serving.metrics_access import MetricsAccess
 from dljob_operator.engine.serving.metrics_server import serve_metrics
+from dljob_operator.failed_check import FailedCheck
 from dljob_operator.options import RUN, add_common, add_options
-from dljob_operator.problem import Problem
 from dljob_operator.runner import RunnerClient
 from dljob_operator.runner.client import RunnerError
 from dljob_operator.signals import SignalThread
@@ -286,5 +286,5 @@ def _not_loaded(runner: RunnerClient) -> str:
     try:
         runner.wait_ready(0)
     except RunnerError as error:
-        return Problem("Ansible is not loaded", str(error))
+        return FailedCheck("Ansible is not loaded", str(error))
     return ""

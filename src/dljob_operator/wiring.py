@@ -13,7 +13,7 @@ from dljob_operator.engine.kube import KubeApi, find_kubeconfig
 from dljob_operator.engine.requests import targets
 from dljob_operator.options import run_environ
 from dljob_operator.runner import RunnerClient
-from dljob_operator.watches import Surroundings, default_watches_file, load_watches
+from dljob_operator.watches import ProcessState, default_watches_file, load_watches
 
 
 class Operator:
@@ -24,7 +24,7 @@ class Operator:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self.around = Surroundings.of_this_process()
+        self.around = ProcessState.of_this_process()
         self.watches_file = options.watches_file or default_watches_file(self.around)
         self.watches = load_watches(self.watches_file, self.around)
         self._kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)

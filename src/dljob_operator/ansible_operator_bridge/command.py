@@ -42,7 +42,7 @@ class Command:
         return self.folder / "artifacts" / self.ident
 
 
-class NestedTooDeeply(Exception):
+class JobNestedTooDeeply(Exception):
     """The object of a run is nested so deeply that the operator ignores it: there is nothing to run.
 
     `asked` is the run, `socket` and `path` are the destination of its events, as in `Input`.
@@ -121,7 +121,7 @@ def _parser() -> _Parser:
 def read(command: Command) -> Input:
     """Read the input directory.
 
-    Raises UnsupportedRun for settings that ansible-operator does not write by default, and NestedTooDeeply.
+    Raises UnsupportedRun for settings that ansible-operator does not write by default, and JobNestedTooDeeply.
     """
     env = command.folder / "env"
     if (env / "cmdline").exists():
@@ -138,9 +138,9 @@ def read(command: Command) -> Input:
         wrapped = _mapping(env / "extravars")
         name, job = _job(wrapped, command.folder)
     except RecursionError:
-        raise NestedTooDeeply(command, socket, path) from None
+        raise JobNestedTooDeeply(command, socket, path) from None
     if nesting.is_too_deep(job):
-        raise NestedTooDeeply(command, socket, path)
+        raise JobNestedTooDeeply(command, socket, path)
     return Input(wrapped, name, job, socket, path)
 
 

@@ -20,7 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
 from dljob_operator.ansible_operator_bridge.annotate import annotate
-from dljob_operator.ansible_operator_bridge.command import Command, Input, NestedTooDeeply, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, Input, JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
@@ -29,14 +29,14 @@ from dljob_operator.engine.cache import nesting
 from dljob_operator.engine.cache.informer_set import InformerSet
 from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION, Change, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object, custom
-from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.controller_settings import ControllerSettings
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes
+from dljob_operator.engine.outcome_handler import OutcomeHandler
 from dljob_operator.engine.queue.progress import stalled
 from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.serving.metrics import Metrics
@@ -79,8 +79,8 @@ class BridgeController:
         self._informers = InformerSet(watches, api, settings, self._requeues, self._job_changed)
         self._orphans = OrphanCollector(api, self._informers.orphans)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
-        self._concluder = Concluder(self._requeues, EventRecorder(api), Metrics())
-        self._worker_runs = WorkerRuns(self._informers, runner, self._requeues, self._concluder, settings)
+        self._outcome_handler = OutcomeHandler(self._requeues, EventRecorder(api), Metrics())
+        self._worker_runs = WorkerRuns(self._informers, runner, self._requeues, self._outcome_handler, settings)
         self._reading = threading.Lock()
         annotations = Work(
             self._requeues.get, self._requeue_all, self._requeues.failed, self._requeues.close, threads=_WRITERS
@@ -116,7 +116,8 @@ class BridgeController:
     def prepare(self, argv: Sequence[str], cwd: Path) -> ParsedRun:
         """Parse a run.
 
-        Raises UnsupportedRun if the real ansible-runner must do it, and NestedTooDeeply if nothing must (see `ignore`).
+        Raises UnsupportedRun if the real ansible-runner must do it, and JobNestedTooDeeply if nothing must (see
+        `ignore`).
         """
         asked = command.parse(argv, cwd)
         # one at a time: for a job of 1 MB this takes dozens of times as much memory
@@ -135,7 +136,7 @@ class BridgeController:
             raise UnsupportedRun(f"watches.yaml does not run {asked.path} for {kind.watch.gvk}")
         return ParsedRun(asked, given, kind, target)
 
-    def ignore(self, run: NestedTooDeeply) -> RunExit:
+    def ignore(self, run: JobNestedTooDeeply) -> RunExit:
         """End a run as one that had nothing to do: after a failed one ansible-operator would try again and again.
 
         The cache does not have the job, so an Event says why it is ignored (`engine/cache/ignored_jobs.py`).
@@ -181,11 +182,11 @@ class BridgeController:
             facts=asked.facts,
         )
         result = self._runner.run(request)
-        self._concluder.ran(kind.watch, result)
+        self._outcome_handler.ran(kind.watch, result)
         outcome = _own_requeue(outcomes(result, [uid])[uid], result)
         self._informers.wait_for(outcome.wrote)
         finished = self._report(parsed, result)
-        self._concluder.conclude(kind.watch, job, outcome, result)
+        self._outcome_handler.handle(kind.watch, job, outcome, result)
         return finished
 
     def _report(self, parsed: ParsedRun, result: RunResult) -> RunExit:
@@ -210,7 +211,7 @@ class BridgeController:
             elif found[0].resource is not None:
                 self._requeue(key, found[0].resource, found[1])
 
-    def _requeue(self, key: str, resource: Resource, obj: Object) -> None:
+    def _requeue(self, key: str, resource: ApiResource, obj: Object) -> None:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         try:
             annotate(self._api, resource, obj["metadata"], {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"})

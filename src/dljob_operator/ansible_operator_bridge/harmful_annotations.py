@@ -20,7 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge.annotate import annotate
 from dljob_operator.engine.cache import nesting
-from dljob_operator.engine.discovery import Resource, find_resource
+from dljob_operator.engine.discovery import ApiResource, find_api_resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NestedTooDeeply
 from dljob_operator.watches import Watch
 
@@ -65,7 +65,7 @@ def remove_harmful(api: KubeApi, watches: Iterable[Watch], namespaces: Sequence[
     """Remove the values that harm others from all jobs of the `watches`. Never raises; what is left is logged."""
     for watch in watches:
         try:
-            resource = find_resource(api, watch.gvk)
+            resource = find_api_resource(api, watch.gvk)
             if resource is not None:
                 for namespace in namespaces or ("",):
                     _remove(api, resource, namespace)
@@ -75,7 +75,7 @@ def remove_harmful(api: KubeApi, watches: Iterable[Watch], namespaces: Sequence[
             )
 
 
-def _remove(api: KubeApi, resource: Resource, namespace: str) -> None:
+def _remove(api: KubeApi, resource: ApiResource, namespace: str) -> None:
     path = resource.collection(namespace)
     for page in pages(lambda query: api.list_objects(path, query), {}, _PER_PAGE):
         for job in page["items"]:
@@ -92,7 +92,7 @@ def _harmful(job: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _patch(api: KubeApi, resource: Resource, metadata: Mapping[str, Any], names: Sequence[str]) -> None:
+def _patch(api: KubeApi, resource: ApiResource, metadata: Mapping[str, Any], names: Sequence[str]) -> None:
     where = {"namespace": metadata.get("namespace", ""), "name": metadata["name"]}
     fields = {"resource": resource.plural, **where, "annotations": ", ".join(names)}
     try:

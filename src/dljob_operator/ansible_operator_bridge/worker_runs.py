@@ -21,16 +21,16 @@ from dljob_operator.engine.batch import BatchRunner, run_batch
 from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.cache.predicates import namespace_of, uid_of, version_of
 from dljob_operator.engine.cache.transforms import Object, custom
-from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.outcome import JobOutcome, written
+from dljob_operator.engine.outcome_handler import OutcomeHandler
 from dljob_operator.engine.queue.progress import Stall
 from dljob_operator.engine.queue.ready_lines import Line
 from dljob_operator.engine.queue.recent_changes import RecentChanges
 from dljob_operator.engine.queue.resource_versions import number
 from dljob_operator.engine.requests import SHORTEST_PERIOD, asks_too_often, beside_others, request_for_many
 from dljob_operator.engine.workers import Work
-from dljob_operator.runner import RunOutcome
+from dljob_operator.runner import RunEnding
 
 _STOPPED = JobOutcome(False, "the operator is stopping")
 
@@ -60,13 +60,13 @@ class WorkerRuns:
         informers: InformerSet,
         runner: BatchRunner,
         requeues: RequeueQueue,
-        concluder: Concluder,
+        handler: OutcomeHandler,
         settings: ControllerSettings,
     ) -> None:
         self._informers = informers
         self._runner = runner
         self._requeues = requeues
-        self._concluder = concluder
+        self._outcome_handler = handler
         self._settings = settings
         self._runs: RunQueue[_Requested] = RunQueue(settings.max_concurrent)
         self._changes = RecentChanges(time.monotonic)
@@ -126,11 +126,11 @@ class WorkerRuns:
         request = dataclasses.replace(request, taken=known)
         with run_batch(self._runner, request, jobs) as reports:
             for reported in reports:
-                self._concluder.ran(kind.watch, reported.result)
+                self._outcome_handler.ran(kind.watch, reported.result)
                 self._informers.wait_for(written(outcome for _, outcome in reported.jobs))
-                cancelled = reported.result.ending is RunOutcome.CANCELLED
+                cancelled = reported.result.ending is RunEnding.CANCELLED
                 for job, outcome in reported.jobs:
-                    self._concluder.conclude(kind.watch, job, outcome, reported.result, batch=len(reported.jobs))
+                    self._outcome_handler.handle(kind.watch, job, outcome, reported.result, batch=len(reported.jobs))
                     self._runs.took(namespace_of(job), outcome.seconds)
                     if not outcome.postponed:
                         self._end(uid_of(job), _Ended(outcome, cancelled))
@@ -143,7 +143,7 @@ class WorkerRuns:
         self._runs.done(uid)
 
     def _abandon(self, uid: str) -> None:
-        """End a run after an internal error, unless it was concluded before."""
+        """End a run after an internal error, unless its outcome was handled before."""
         if self._runs.requests(uid):
             self._requeues.done(uid, ok=False)
             self._end(uid, _Ended(JobOutcome(False, "the operator failed with an internal error, see its log")))

@@ -1,4 +1,4 @@
-"""A run for several jobs, of which each is concluded as soon as the run reports it."""
+"""A run for several jobs, of which each has its outcome as soon as the run reports it."""
 
 from __future__ import annotations
 

@@ -16,19 +16,19 @@ from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind
 from dljob_operator.engine.cache.predicates import is_leaving, namespace_of, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object
-from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes, written
+from dljob_operator.engine.outcome_handler import OutcomeHandler
 from dljob_operator.engine.queue.progress import stalled
 from dljob_operator.engine.queue.queue import WorkQueue
 from dljob_operator.engine.requests import beside_others, period_of, request_for_many, request_for_one
 from dljob_operator.engine.serving.metrics import Metrics
 from dljob_operator.engine.status import write_conditions
 from dljob_operator.engine.workers import Work, Workers
-from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.runner import RunEnding, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 
 _LOG = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Controller:
         metrics = metrics or Metrics()
         self._queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
         self._informers = InformerSet(watches, api, self._settings, self._queue, metrics.job_changed)
-        self._concluder = Concluder(self._queue, EventRecorder(api), metrics, self._period)
+        self._outcome_handler = OutcomeHandler(self._queue, EventRecorder(api), metrics, self._period)
         work = Work(
             take=self._take,
             handle=self._reconcile,
@@ -138,7 +138,7 @@ class Controller:
         try:
             return transforms.custom(finalizers.add_finalizer(self._api, kind.resource, kind.watch, obj))
         except (ApiError, ApiConnectionError) as error:
-            self._concluder.conclude(kind.watch, obj, JobOutcome(False, f"cannot add the finalizer: {error}"))
+            self._outcome_handler.handle(kind.watch, obj, JobOutcome(False, f"cannot add the finalizer: {error}"))
             return None
 
     def _finalize(self, kind: WatchedKind, obj: Object) -> None:
@@ -150,13 +150,13 @@ class Controller:
         request = request_for_one(kind.watch, obj, cache, self._settings.run_timeout, finalizing=True)
         result = self._runner.run(request)
         outcome = outcomes(result, [uid_of(obj)])[uid_of(obj)]
-        self._concluder.ran(kind.watch, result)
+        self._outcome_handler.ran(kind.watch, result)
         if outcome.ok:
             try:
                 finalizers.remove_finalizer(self._api, kind.resource, kind.watch, obj)
             except (ApiError, ApiConnectionError) as error:
                 outcome = JobOutcome(False, f"cannot remove the finalizer: {error}")
-        self._concluder.conclude(kind.watch, obj, outcome, result)
+        self._outcome_handler.handle(kind.watch, obj, outcome, result)
 
     def _run(self, kind: WatchedKind, objs: Sequence[Object], taken: Mapping[str, int]) -> None:
         timeout, cache = self._settings.run_timeout, self._informers.view(objs)
@@ -174,17 +174,17 @@ class Controller:
         )
         with run_batch(self._runner, request, objs) as reports:
             for reported in reports:
-                self._concluder.ran(kind.watch, reported.result)
+                self._outcome_handler.ran(kind.watch, reported.result)
                 self._informers.wait_for(written(outcome for _, outcome in reported.jobs))
-                self._conclude_all(kind, reported)
+                self._handle_all(kind, reported)
 
-    def _conclude_all(self, kind: WatchedKind, reported: Reported) -> None:
+    def _handle_all(self, kind: WatchedKind, reported: Reported) -> None:
         for obj, outcome in reported.jobs:
             self._queue.took(namespace_of(obj), outcome.seconds)
-            was_run = not outcome.postponed and reported.result.ending is not RunOutcome.CANCELLED
+            was_run = not outcome.postponed and reported.result.ending is not RunEnding.CANCELLED
             if kind.watch.manage_status and was_run:
                 self._manage_status(kind, obj, outcome, reported.result.stats)
-            self._concluder.conclude(kind.watch, obj, outcome, reported.result, batch=len(reported.jobs))
+            self._outcome_handler.handle(kind.watch, obj, outcome, reported.result, batch=len(reported.jobs))
 
     def _manage_status(self, kind: WatchedKind, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]) -> None:
         if kind.resource is None:

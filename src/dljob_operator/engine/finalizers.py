@@ -7,7 +7,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator.engine.cache.predicates import is_leaving
 from dljob_operator.engine.cache.transforms import Object
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.watches import Watch
 
@@ -26,13 +26,13 @@ def needs_finalizer(watch: Watch, obj: Object) -> bool:
     return watch.finalizer is not None and not is_leaving(obj) and watch.finalizer.name not in finalizers_of(obj)
 
 
-def add_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> Object:
+def add_finalizer(api: KubeApi, resource: ApiResource, watch: Watch, obj: Object) -> Object:
     """Add the finalizer and return the updated object."""
     assert watch.finalizer is not None
     return _set(api, resource, obj, [*finalizers_of(obj), watch.finalizer.name])
 
 
-def remove_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> None:
+def remove_finalizer(api: KubeApi, resource: ApiResource, watch: Watch, obj: Object) -> None:
     """Remove the finalizer. An object that was deleted meanwhile is no error."""
     assert watch.finalizer is not None
     try:
@@ -42,7 +42,7 @@ def remove_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object
             raise
 
 
-def _set(api: KubeApi, resource: Resource, obj: Object, finalizers: list[str]) -> Object:
+def _set(api: KubeApi, resource: ApiResource, obj: Object, finalizers: list[str]) -> Object:
     """Write the list for the resource version that was read, so that no finalizer of others is lost."""
     metadata = obj["metadata"]
     body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}

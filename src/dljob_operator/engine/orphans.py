@@ -19,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.engine.cache.predicates import uid_of
 from dljob_operator.engine.cache.transforms import Object
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.periodic import Periodic
 
@@ -35,7 +35,7 @@ _MOST = 100
 class DeletedJob:
     """A job that objects refer to, and that the cache does not have."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str
     name: str
     uid: str
@@ -46,7 +46,7 @@ class Orphan:
     """An object of such a job, which is not terminating."""
 
     job: DeletedJob
-    resource: Resource
+    resource: ApiResource
     obj: Object
 
 

@@ -10,13 +10,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.conditions import after_run
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.outcome import JobOutcome
 
 
 def write_conditions(
-    api: KubeApi, resource: Resource, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]
+    api: KubeApi, resource: ApiResource, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]
 ) -> None:
     """Merge the conditions after a run into the status of `obj`, which may have been deleted meanwhile.
 

@@ -83,7 +83,7 @@ def check(api: KubeApi, options: argparse.Namespace) -> int:
     """Like `run`, with the API server `api`. Raises ApiError and ApiConnectionError."""
     from dljob_operator.preflight import cluster, frameworks, report
 
-    reader = cluster.Reader(api, options.service_account, options.namespace)
+    reader = cluster.ClusterReader(api, options.service_account, options.namespace)
     answer = cluster.judge_all(reader, frameworks.load(), datetime.now(UTC), options.gang_scheduler_name)
     (report.write_json if options.output == "json" else report.write_text)(answer, sys.stdout)
     return ALL if all(verdict.can_be_adopted for verdict in answer.verdicts) else SOME

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import DECLARABLE, unknown_kinds
 
 from dljob_operator.durations import parse_duration
-from dljob_operator.watches.lookup import Surroundings, role_candidates
+from dljob_operator.watches.lookup import ProcessState, role_candidates
 from dljob_operator.watches.model import GVK, Finalizer, Watch
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -29,7 +29,7 @@ class EntryReader:
         *("watchClusterScopedResources", "watchAnnotationsChanges", "snakeCaseParameters", "markUnsafe"),
     )
 
-    def __init__(self, number: int, entry: object, around: Surroundings, beside: Path) -> None:
+    def __init__(self, number: int, entry: object, around: ProcessState, beside: Path) -> None:
         self.problems: list[str] = []
         self.title = f"entry {number}"
         self._entry = entry

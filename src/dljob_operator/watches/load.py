@@ -13,16 +13,16 @@ from typing import Any
 import yaml
 
 from dljob_operator.watches.entry import EntryReader
-from dljob_operator.watches.lookup import Surroundings, expand_variables
+from dljob_operator.watches.lookup import ProcessState, expand_variables
 from dljob_operator.watches.model import Watch, WatchesError
 
 
-def load_watches(path: Path, surroundings: Surroundings | None = None) -> tuple[Watch, ...]:
+def load_watches(path: Path, surroundings: ProcessState | None = None) -> tuple[Watch, ...]:
     """Read and check the watches file at `path`.
 
     Raises WatchesError with all problems.
     """
-    around = surroundings or Surroundings.of_this_process()
+    around = surroundings or ProcessState.of_this_process()
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

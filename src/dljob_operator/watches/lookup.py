@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ProcessState:
     """The process state that lookups depend on, as an argument, so that tests need not change it."""
 
     environ: Mapping[str, str]
@@ -22,7 +22,7 @@ class Surroundings:
     python_path: tuple[str, ...]
 
     @classmethod
-    def of_this_process(cls) -> Surroundings:
+    def of_this_process(cls) -> ProcessState:
         return cls(os.environ, Path.cwd(), tuple(sys.path))
 
 
@@ -36,7 +36,7 @@ def expand_variables(text: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def default_watches_file(around: Surroundings) -> Path:
+def default_watches_file(around: ProcessState) -> Path:
     """Return `watches.yaml` of the working directory or, where there is none, that of our installed collection.
 
     Of several collections it is the one in which roles are found. Without any, it is the name in the working directory.
@@ -48,7 +48,7 @@ def default_watches_file(around: Surroundings) -> Path:
     return next(filter(Path.is_file, installed), here)
 
 
-def crds_directory(watches_file: Path, around: Surroundings) -> Path:
+def crds_directory(watches_file: Path, around: ProcessState) -> Path:
     """Return the `crds` beside a watches file or, where there is none, those of our installed collection."""
     beside = watches_file.resolve().parent / "crds"
     if beside.is_dir():
@@ -57,7 +57,7 @@ def crds_directory(watches_file: Path, around: Surroundings) -> Path:
     return next(filter(Path.is_dir, installed), beside)
 
 
-def _collection_candidates(namespace: str, name: str, around: Surroundings) -> Iterator[Path]:
+def _collection_candidates(namespace: str, name: str, around: ProcessState) -> Iterator[Path]:
     """Yield the possible directories of a collection, in ansible-operator's order and then on Python's path."""
     configured = around.environ.get("ANSIBLE_COLLECTIONS_PATH", "")
     home = Path(around.environ.get("HOME", "~")).expanduser()
@@ -67,7 +67,7 @@ def _collection_candidates(namespace: str, name: str, around: Surroundings) -> I
         yield around.cwd / root / "ansible_collections" / namespace / name
 
 
-def role_candidates(name: str, around: Surroundings, beside: Path) -> Iterator[Path]:
+def role_candidates(name: str, around: ProcessState, beside: Path) -> Iterator[Path]:
     """Yield the possible directories of the role `name`, in ansible-operator's order.
 
     Two places are additional, each the last of its kind: collections on Python's path, where Ansible finds them too,

@@ -15,7 +15,7 @@ from support.fake_kube_api import FakeKubeApi
 
 from dljob_operator import cli, wiring
 from dljob_operator import serve as command
-from dljob_operator.ansible_operator_bridge.watchdog import Times, Watchdog
+from dljob_operator.ansible_operator_bridge.watchdog import Watchdog, WatchdogTimes
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.watches import GVK, Watch
 
@@ -79,7 +79,7 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[Signals]:
     monkeypatch.setattr(command.split, "write_without", lambda *_: None)
     monkeypatch.setattr(command.split, "with_watches_file", lambda command, path: command)
     monkeypatch.setattr(KubeApi, "connect", lambda kubeconfig: FakeKubeApi())
-    monkeypatch.setattr(command, "Watchdog", functools.partial(Watchdog, times=Times(0.005, 3, 10.0, 10.0)))
+    monkeypatch.setattr(command, "Watchdog", functools.partial(Watchdog, times=WatchdogTimes(0.005, 3, 10.0, 10.0)))
     return Signals()
 
 

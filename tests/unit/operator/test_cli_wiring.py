@@ -23,8 +23,8 @@ from support.polling import until
 from dljob_operator import cli, run, wiring
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
 from dljob_operator.engine.serving.health import Health
-from dljob_operator.problem import Problem
-from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.failed_check import FailedCheck
+from dljob_operator.runner import RunEnding, RunRequest, RunResult
 from dljob_operator.runner.client import RunnerError
 
 
@@ -64,7 +64,7 @@ class Runner(Part):
             raise RunnerError(self.trouble)
 
     def run(self, request: RunRequest) -> RunResult:
-        return RunResult(RunOutcome.COMPLETED)
+        return RunResult(RunEnding.COMPLETED)
 
     def results(self, request: RunRequest) -> Iterator[RunResult]:
         yield self.run(request)
@@ -163,7 +163,7 @@ def reports(operator: Operator, kinds: Sequence[type[Part]]) -> None:
     until(lambda: operator.healthz() == (200, "ok"))
     for kind in kinds:
         part, text = operator.part(kind), f"the {kind.__name__} is stuck"
-        part.trouble = Problem(text, "details")
+        part.trouble = FailedCheck(text, "details")
         said = f"{text}; the operator's log says more"
         until(lambda said=said: operator.healthz() == (503, said))  # the last checks are added after the start
         part.trouble = ""
@@ -216,9 +216,9 @@ def test_a_deposed_leader_neither_writes_nor_starts_runs(operator: Operator) -> 
         endings = [runner.run(request).ending, *(one.ending for one in runner.results(request))]
         return [type(refused.value), *endings]
 
-    assert attempts() == [ApiConnectionError, RunOutcome.COMPLETED, RunOutcome.COMPLETED], "the write was sent"
+    assert attempts() == [ApiConnectionError, RunEnding.COMPLETED, RunEnding.COMPLETED], "the write was sent"
     elector.leading = False
-    assert attempts() == [NotLeading, RunOutcome.CANCELLED, RunOutcome.CANCELLED]
+    assert attempts() == [NotLeading, RunEnding.CANCELLED, RunEnding.CANCELLED]
 
 
 def test_the_workers_of_a_leader_know_its_deadline(operator: Operator, tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ from dljob_operator.engine.cache.packing import AsDict, Packing
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.transforms import Object, Transform
 from dljob_operator.engine.cache.watch_health import LIST_AGAIN_AFTER, WatchHealth
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer, WatchStream
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
 
 _LOG = logging.getLogger(__name__)
 PAGE_SIZE = 500
@@ -53,12 +53,12 @@ class _Expired(Exception):
 
 
 @dataclass(frozen=True)
-class Source:
+class WatchSource:
     """What an informer watches."""
 
     what: str
     """Its name in logs."""
-    find: Callable[[], Resource | None]
+    find: Callable[[], ApiResource | None]
     """Returns the resource, or None while the API server does not serve the kind."""
     transform: Transform
     """Reduces an object to what the store keeps."""
@@ -93,7 +93,7 @@ class Informer:
     def __init__(
         self,
         api: KubeApi,
-        source: Source,
+        source: WatchSource,
         on_change: Callable[[Change], None],
         on_ignored: Callable[[Object], None] = lambda metadata: None,
     ) -> None:
@@ -139,7 +139,7 @@ class Informer:
             return ""
         if self._thread.is_alive():
             return self._health.problem()
-        return Problem("a watch has ended", f"the watch of {self.what} has ended")
+        return FailedCheck("a watch has ended", f"the watch of {self.what} has ended")
 
     def not_ready(self) -> str:
         """Why the store is not up to date, "" if it is."""
@@ -201,7 +201,7 @@ class Informer:
         self._health.absent()
         self.has_synced.set()
 
-    def _list_and_watch(self, resource: Resource) -> None:
+    def _list_and_watch(self, resource: ApiResource) -> None:
         """List if necessary, then watch until stopped; return if a watch ended too soon."""
         path = resource.collection(self.source.namespace)
         if not self._version:
@@ -222,7 +222,7 @@ class Informer:
             if not self._watch(path):
                 return
 
-    def _list(self, resource: Resource) -> str:
+    def _list(self, resource: ApiResource) -> str:
         version = ""
 
         def listed() -> Iterator[Object]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dljob_operator.ansible_operator_bridge import command
-from dljob_operator.ansible_operator_bridge.command import Command, NestedTooDeeply, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.engine.cache import nesting
 
 CWD = Path("/opt/ansible")
@@ -125,7 +125,7 @@ def test_an_object_that_is_nested_too_deeply_is_not_run(tmp_path: Path, levels: 
         listener.bind(str(tmp_path / "events"))
         settings = {"runner_http_url": str(tmp_path / "events"), "runner_http_path": "/events/1"}
         asked = write(tmp_path, extravars=nested(levels), settings=settings)
-        with pytest.raises(NestedTooDeeply) as raised:
+        with pytest.raises(JobNestedTooDeeply) as raised:
             command.read(asked)
     found = raised.value
     assert (found.asked, found.socket, found.path) == (asked, str(tmp_path / "events"), "/events/1")

@@ -14,7 +14,7 @@ from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.controller_settings import ControllerSettings
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.queue.progress import Stall
 from dljob_operator.watches import GVK, Watch
@@ -54,7 +54,7 @@ def bridge_of(api: Api) -> BridgeController:
     made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), ControllerSettings(max_concurrent=1))
     kind = made._informers.kind(str(ECHO))
     assert kind is not None
-    kind.resource = Resource("/apis/example.com/v1", "echojobs")
+    kind.resource = ApiResource("/apis/example.com/v1", "echojobs")
     metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "1"}
     kind.informers[0]._handle_event(
         {"type": "ADDED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}

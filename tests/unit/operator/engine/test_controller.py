@@ -1,4 +1,4 @@
-"""The controller beside an API server in memory: which runs it starts, and how it concludes them."""
+"""The controller beside an API server in memory: which runs it starts, and what it does with their outcomes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dljob_operator.engine.queue.queue import NextRun, WorkQueue
 from dljob_operator.engine.queue.ready_lines import LONG
 from dljob_operator.engine.queue.recent_changes import CONTENTION
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.problem import Problem
-from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
+from dljob_operator.failed_check import FailedCheck
+from dljob_operator.runner import RunEnding, RunRequest, RunResult, TaskFailure
 from dljob_operator.watches import Finalizer, Watch
 
-OK = RunResult(RunOutcome.COMPLETED, stats={"ok": 1})
-FAILED = RunResult(RunOutcome.COMPLETED, failures=(Failure("copy", "no such file"),))
-CRASHED = RunResult(RunOutcome.CRASHED, failures=(Failure("", "the process ended"),))
+OK = RunResult(RunEnding.COMPLETED, stats={"ok": 1})
+FAILED = RunResult(RunEnding.COMPLETED, failures=(TaskFailure("copy", "no such file"),))
+CRASHED = RunResult(RunEnding.CRASHED, failures=(TaskFailure("", "the process ended"),))
 BATCHABLE, LONG_LIVED = {"dljob_batchable": True}, {"dljob_batchable": True, WORKER_VAR: True}
 OURS, OTHER = "example.com/echo", "example.com/other"
 FINALIZER = Finalizer(OURS, vars={"state": "absent"})
@@ -123,7 +123,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 def reports(*jobs: Mapping[str, Any], partial: bool = False) -> RunResult:
-    return RunResult(RunOutcome.COMPLETED, reports=({"jobs": list(jobs)},), is_partial=partial)
+    return RunResult(RunEnding.COMPLETED, reports=({"jobs": list(jobs)},), is_partial=partial)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def test_a_failed_run_is_in_the_conditions_and_an_event_and_is_repeated_after_it
     ("watch", "result", "has_resource"),
     [
         (Watch(ECHO, manage_status=False), OK, True),
-        (Watch(ECHO), RunResult(RunOutcome.CANCELLED), True),
+        (Watch(ECHO), RunResult(RunEnding.CANCELLED), True),
         (Watch(ECHO), OK, False),
     ],
     ids=["the role writes them itself", "cancelled", "no longer served"],
@@ -369,7 +369,7 @@ def test_a_postponed_job_gets_no_conditions_and_has_its_turn(make: Make) -> None
     assert bench.take() == ["2"]
 
 
-def test_a_job_is_concluded_when_it_is_reported_and_not_at_the_end_of_the_run(make: Make) -> None:
+def test_a_job_has_its_outcome_when_it_is_reported_and_not_at_the_end_of_the_run(make: Make) -> None:
     bench = make(Watch(ECHO, vars=BATCHABLE))
     bench.add("first", "1")
     bench.add("second", "2")
@@ -429,7 +429,7 @@ def test_what_several_jobs_have_changed_is_not_logged_as_a_change_of_each(
     bench.add("second", "2")
     jobs = [{"uid": "1"}, {"uid": "2", "wrote": [["pod", "7"]]}]
     bench.runner.answer = lambda request: iter(
-        [RunResult(RunOutcome.COMPLETED, stats={"changed": 1}, reports=({"jobs": jobs},))]
+        [RunResult(RunEnding.COMPLETED, stats={"changed": 1}, reports=({"jobs": jobs},))]
     )
     bench.work()
     found = [fields_of(record) for record in caplog.records if record.message == "reconciled"]
@@ -681,7 +681,7 @@ def test_a_run_without_progress_is_a_problem_that_names_the_job(make: Make) -> N
     name = "example.com/v1 EchoJob team/digits"
     found = bench.controller.problem()
     assert found == f"the reconcile of {name} has made no progress for 321 s"
-    assert isinstance(found, Problem)
+    assert isinstance(found, FailedCheck)
     assert found.check == "a reconcile makes no progress"
     bench.observe("DELETED", bench.api.job())
     assert bench.controller.problem() == "the reconcile of 1 has made no progress for 321 s"

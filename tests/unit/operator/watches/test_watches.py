@@ -7,7 +7,7 @@ import pytest
 
 from dljob_operator.watches import (
     GVK,
-    Surroundings,
+    ProcessState,
     Watch,
     WatchesError,
     crds_directory,
@@ -19,26 +19,26 @@ _ENTRY = "- {group: kubeflow.org, version: v1, kind: MXJob, role: mxnet"
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
+def around(tmp_path: Path) -> ProcessState:
     """A working directory with the role `mxnet`, and nothing else that could be found."""
     (tmp_path / "roles" / "mxnet").mkdir(parents=True)
-    return Surroundings({"HOME": str(tmp_path / "home")}, tmp_path, ())
+    return ProcessState({"HOME": str(tmp_path / "home")}, tmp_path, ())
 
 
-def _load(around: Surroundings, text: str) -> tuple[Watch, ...]:
+def _load(around: ProcessState, text: str) -> tuple[Watch, ...]:
     path = around.cwd / "watches.yaml"
     path.write_text(text)
     return load_watches(path, around)
 
 
-def _problem(around: Surroundings, text: str) -> str:
+def _problem(around: ProcessState, text: str) -> str:
     with pytest.raises(WatchesError) as caught:
         _load(around, text)
     assert len(caught.value.problems) == 1, caught.value.problems
     return caught.value.problems[0]
 
 
-def test_an_entry_has_ansible_operators_defaults(around: Surroundings) -> None:
+def test_an_entry_has_ansible_operators_defaults(around: ProcessState) -> None:
     (watch,) = _load(around, _ENTRY + "}")
     assert watch == Watch(GVK("kubeflow.org", "v1", "MXJob"), role=around.cwd / "roles" / "mxnet")
     assert (watch.manage_status, watch.snake_case_parameters, watch.mark_unsafe) == (True, True, False)
@@ -46,7 +46,7 @@ def test_an_entry_has_ansible_operators_defaults(around: Surroundings) -> None:
     assert not watch.batchable
 
 
-def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
+def test_every_key_of_ansible_operators_is_read(around: ProcessState) -> None:
     (around.cwd / "end.yml").touch()
     (watch,) = _load(
         around,
@@ -112,7 +112,7 @@ def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
         (", finalizer: {name: x/y, role: nowhere}}", "finalizer.role", "nowhere"),
     ],
 )
-def test_a_broken_key_is_named_with_its_entry(around: Surroundings, rest: str, named: str, said: str) -> None:
+def test_a_broken_key_is_named_with_its_entry(around: ProcessState, rest: str, named: str, said: str) -> None:
     problem = _problem(around, _ENTRY + rest)
     assert problem.startswith(f"entry 1 (kubeflow.org/v1 MXJob): {named}: ")
     assert said in problem
@@ -136,11 +136,11 @@ def test_a_broken_key_is_named_with_its_entry(around: Surroundings, rest: str, n
         ("- {group: a.b, version: v1, kind: X, playbook: no.yml}", "the playbook 'no.yml' was not found"),
     ],
 )
-def test_a_broken_file_is_refused_and_says_why(around: Surroundings, text: str, said: str) -> None:
+def test_a_broken_file_is_refused_and_says_why(around: ProcessState, text: str, said: str) -> None:
     assert said in _problem(around, text)
 
 
-def test_all_problems_are_reported_together(around: Surroundings) -> None:
+def test_all_problems_are_reported_together(around: ProcessState) -> None:
     with pytest.raises(WatchesError) as caught:
         _load(around, _ENTRY + ", x: 1, reconcilePeriod: y}\n- {}")
     assert len(caught.value.problems) == 5
@@ -152,8 +152,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load_watches(tmp_path / "nowhere.yaml")
 
 
-def test_the_environment_is_filled_in_and_what_it_lacks_stays(around: Surroundings) -> None:
-    around = Surroundings({"ROLE": "mxnet", "PERIOD": "5m"}, around.cwd, ())
+def test_the_environment_is_filled_in_and_what_it_lacks_stays(around: ProcessState) -> None:
+    around = ProcessState({"ROLE": "mxnet", "PERIOD": "5m"}, around.cwd, ())
     (watch,) = _load(
         around,
         "- {group: a.b, version: v1, kind: X, role: $ROLE, reconcilePeriod: '${PERIOD}', vars: {a: '${UNSET}'}}",
@@ -177,7 +177,7 @@ class TestWhereARoleIsFound:
         ]
         for place in places:
             place.mkdir(parents=True)
-        around = Surroundings(
+        around = ProcessState(
             {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_ROLES_PATH": f"{tmp_path}/none:{roles}"},
             cwd,
             ("", str(cluster_info)),
@@ -192,7 +192,7 @@ class TestWhereARoleIsFound:
         assert "'dljob.operator.mxnet' was not found" in str(caught.value)
         assert all(str(place) in str(caught.value) for place in places)
 
-    def test_an_absolute_path_is_the_place(self, around: Surroundings, tmp_path: Path) -> None:
+    def test_an_absolute_path_is_the_place(self, around: ProcessState, tmp_path: Path) -> None:
         (tmp_path / "mine").mkdir()
         (watch,) = _load(around, f"- {{group: a.b, version: v1, kind: X, role: {tmp_path}/mine}}")
         assert watch.role == tmp_path / "mine"
@@ -202,7 +202,7 @@ def test_the_projects_own_watches_file_is_good(tmp_path: Path) -> None:
     root = Path(__file__).parents[4]
     (tmp_path / "ansible_collections" / "dljob").mkdir(parents=True)
     (tmp_path / "ansible_collections" / "dljob" / "operator").symlink_to(root)
-    around = Surroundings({"ANSIBLE_COLLECTIONS_PATH": str(tmp_path)}, tmp_path, ())
+    around = ProcessState({"ANSIBLE_COLLECTIONS_PATH": str(tmp_path)}, tmp_path, ())
     kinds = {str(watch.gvk) for watch in load_watches(root / "watches.yaml", around)}
     assert kinds >= {"fioravanzo.org/v1alpha1 MXJob", "mpba.fbk.eu/v1 MXJob", "kubeflow.org/v1 MXJob"}
 
@@ -215,7 +215,7 @@ def _installed(cluster_info: Path) -> Path:
     return collection
 
 
-def test_the_working_directorys_watches_file_comes_first(around: Surroundings, tmp_path: Path) -> None:
+def test_the_working_directorys_watches_file_comes_first(around: ProcessState, tmp_path: Path) -> None:
     around = replace(around, python_path=(str(tmp_path / "cluster_info"),))
     installed = _installed(tmp_path / "cluster_info")
     assert default_watches_file(around) == installed / "watches.yaml"
@@ -224,7 +224,7 @@ def test_the_working_directorys_watches_file_comes_first(around: Surroundings, t
 
 
 def test_without_any_watches_file_the_working_directorys_is_the_one_that_is_missing(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+    around: ProcessState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(around.cwd)
     with pytest.raises(WatchesError, match=r"^watches\.yaml: cannot be read.*--watches-file"):
@@ -232,7 +232,7 @@ def test_without_any_watches_file_the_working_directorys_is_the_one_that_is_miss
 
 
 def test_of_several_collections_the_watches_file_is_beside_the_roles_that_are_used(
-    around: Surroundings, tmp_path: Path
+    around: ProcessState, tmp_path: Path
 ) -> None:
     found = {}
     for place in ("configured", "cluster_info"):
@@ -246,7 +246,7 @@ def test_of_several_collections_the_watches_file_is_beside_the_roles_that_are_us
 
 
 def test_definitions_are_beside_the_watches_file_or_those_of_the_collection(
-    around: Surroundings, tmp_path: Path
+    around: ProcessState, tmp_path: Path
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()

@@ -30,7 +30,7 @@ from dljob_operator.engine.kube import KubeApi, NotLeading
 from dljob_operator.engine.lifecycle import leader
 from dljob_operator.engine.lifecycle.fence import FencedRunner
 from dljob_operator.engine.lifecycle.leader import LeaderElector, LeaseName, LeaseTimings
-from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.runner import RunEnding, RunRequest, RunResult
 
 SHORT = LeaseTimings(duration=8.0, deadline=2.0, period=0.1)
 STEADY = LeaseTimings(duration=4.5, deadline=3.0, period=0.1)
@@ -505,7 +505,7 @@ class Runner:
 
     def run(self, request: RunRequest) -> RunResult:
         self.runs += 1
-        return RunResult(RunOutcome.COMPLETED)
+        return RunResult(RunEnding.COMPLETED)
 
     def results(self, request: RunRequest) -> Iterator[RunResult]:
         yield self.run(request)
@@ -526,11 +526,11 @@ def test_a_former_leader_starts_no_runs() -> None:
     fenced = FencedRunner(runner, lambda: leads[0])
     assert fenced.changes is runner.changes
     request = RunRequest("v1 Job", {}, [], None, 1.0)
-    assert [fenced.run(request).ending, *(one.ending for one in fenced.results(request))] == [RunOutcome.COMPLETED] * 2
+    assert [fenced.run(request).ending, *(one.ending for one in fenced.results(request))] == [RunEnding.COMPLETED] * 2
     leads[0] = False
     ended = [fenced.run(request), *fenced.results(request)]
     assert [(one.ending, one.message) for one in ended] == [
-        (RunOutcome.CANCELLED, "this operator is no longer the leader")
+        (RunEnding.CANCELLED, "this operator is no longer the leader")
     ] * 2
     assert runner.runs == 2
     fenced.close()

@@ -16,7 +16,7 @@ from dljob_operator.engine.queue.queue import NextRun
 from dljob_operator.engine.queue.resource_versions import Written
 from dljob_operator.engine.requests import target_name
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.runner import RunOutcome, RunResult
+from dljob_operator.runner import RunEnding, RunResult
 from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
@@ -43,9 +43,11 @@ class EndedRuns(Protocol):
         ...
 
 
-class Concluder:
-    """Concludes the runs of one controller. `period` returns after how many seconds a job is reconciled without an
-    event, None for never."""
+class OutcomeHandler:
+    """Handles the outcomes of the runs of one controller.
+
+    `period` returns after how many seconds a job is reconciled without an event, None for never.
+    """
 
     def __init__(
         self,
@@ -67,12 +69,12 @@ class Concluder:
             self._metrics.ran(target, result.seconds)
         if result.output:
             # The message of a failed task names the cause; for a run that crashed only its output can.
-            crashed = result.ending in (RunOutcome.CRASHED, RunOutcome.TIMED_OUT)
+            crashed = result.ending in (RunEnding.CRASHED, RunEnding.TIMED_OUT)
             level = logging.WARNING if crashed else logging.DEBUG
             output = result.output[-_OUTPUT_SHOWN:].rstrip()
             _LOG.log(level, "run output", extra=logs.fields(target=target, outcome=result.ending, output=output))
 
-    def conclude(
+    def handle(
         self, watch: Watch, obj: Object, outcome: JobOutcome, result: RunResult | None = None, *, batch: int = 1
     ) -> None:
         """Give a job back to the queue and log its outcome; record an Event on the job if its reconcile failed.
@@ -85,7 +87,7 @@ class Concluder:
             values["changed"] = bool(outcome.wrote or (batch == 1 and result.stats.get("changed")))
             values["seconds"] = result.seconds
             values["batch"] = batch if batch > 1 else None
-            if result.ending is RunOutcome.CANCELLED:
+            if result.ending is RunEnding.CANCELLED:
                 _LOG.info("reconcile cancelled", extra=logs.fields(**values))
                 self._queue.done(uid, ok=True)
                 return
