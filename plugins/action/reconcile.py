@@ -193,15 +193,15 @@ def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """The jobs from the engine, never templated: a batch, or ansible-operator's ``_<group>_<kind>``."""
     batch = variables.get(worker_protocol.BATCH_VAR)
     if batch is not None:
-        return [to_builtin(job) for job in batch]
+        return [to_builtin(resource) for resource in batch]
     meta = to_builtin(variables.get("ansible_operator_meta")) or {}
     for name, value in variables.items():
         if not (name.startswith("_") and f"{name}_spec" in variables and isinstance(value, Mapping)):
             continue
-        job = to_builtin(value)
-        metadata = job.get("metadata") or {}
+        resource = to_builtin(value)
+        metadata = resource.get("metadata") or {}
         if (metadata.get("name"), metadata.get("namespace")) == (meta.get("name"), meta.get("namespace")):
-            return [job]
+            return [resource]
     raise AnsibleActionFail(
         "there is no job: run by an engine (ansible-operator, dljob-operator run), by playbooks/reconcile.yml, "
         "or give the argument jobs"

@@ -150,7 +150,7 @@ class EmbeddedEngine:
             extra=logs.fields(version=__version__, watches_file=operator.watches_file, server=api.server),
         )
         if options.install_crds:
-            directory = options.crds_dir or crds_directory(operator.watches_file, operator.around)
+            directory = options.crds_dir or crds_directory(operator.watches_file, operator.process)
             mark = _identity() if options.cleanup_on_exit else ""
             install_crds(api, directory, mark, self._installed)
 

@@ -24,9 +24,9 @@ class Operator:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self.around = ProcessState.of_this_process()
-        self.watches_file = options.watches_file or default_watches_file(self.around)
-        self.watches = load_watches(self.watches_file, self.around)
+        self.process = ProcessState.of_this_process()
+        self.watches_file = options.watches_file or default_watches_file(self.process)
+        self.watches = load_watches(self.watches_file, self.process)
         self._kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
         self.environ = run_environ(self._kubeconfig, options)
         """Of the runs, up to `start_runner`."""

@@ -128,9 +128,9 @@ class BridgeController:
             return parsed
 
     def _parsed(self, asked: Command, given: Input) -> ParsedRun:
-        kind = self._informers.kind(f"{given.job.get('apiVersion')} {given.job.get('kind')}")
+        kind = self._informers.kind(f"{given.resource.get('apiVersion')} {given.resource.get('kind')}")
         if kind is None:
-            raise UnsupportedRun(f"watches.yaml has no {given.job.get('apiVersion')} {given.job.get('kind')}")
+            raise UnsupportedRun(f"watches.yaml has no {given.resource.get('apiVersion')} {given.resource.get('kind')}")
         target = _target(kind.watch, asked.path)
         if target is None:
             raise UnsupportedRun(f"watches.yaml does not run {asked.path} for {kind.watch.gvk}")
@@ -153,7 +153,7 @@ class BridgeController:
 
     def run(self, parsed: ParsedRun) -> RunExit:
         """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
-        uid = uid_of(dict(parsed.given.job))
+        uid = uid_of(dict(parsed.given.resource))
         cached = self._informers.wait_filled(self._first_list)
         if cached and parsed.is_for_worker:
             return self._worker_runs.run(parsed)
@@ -168,10 +168,10 @@ class BridgeController:
 
     def _run_begun(self, parsed: ParsedRun, uid: str, cached: bool) -> RunExit:
         asked, given, kind = parsed.asked, parsed.given, parsed.kind
-        job = newer(custom(dict(given.job)), kind.get(uid))
-        cache = self._informers.view([job]) if cached else CacheView()
+        resource = newer(custom(dict(given.resource)), kind.get(uid))
+        cache = self._informers.view([resource]) if cached else CacheView()
         fixed = {**kind.watch.vars, **(kind.watch.finalizer.vars if kind.watch.finalizer else {})}
-        values = command.variables(given, job, fixed)
+        values = command.variables(given, resource, fixed)
         request = RunRequest(
             parsed.target,
             values.values,
@@ -186,14 +186,14 @@ class BridgeController:
         outcome = _own_requeue(outcomes(result, [uid])[uid], result)
         self._informers.wait_for(outcome.wrote)
         finished = self._report(parsed, result)
-        self._outcome_handler.handle(kind.watch, job, outcome, result)
+        self._outcome_handler.handle(kind.watch, resource, outcome, result)
         return finished
 
     def _report(self, parsed: ParsedRun, result: RunResult) -> RunExit:
         asked, given = parsed.asked, parsed.given
         code = 0 if result.ok else 2
         output = result.output + "".join(f"failed: {failure}\n" for failure in result.failures)
-        with artifacts.errors_logged(dict(given.job)):
+        with artifacts.errors_logged(dict(given.resource)):
             artifacts.remove_input(asked)
             artifacts.rotate(asked)
             artifacts.write(asked, output, code)
@@ -208,20 +208,24 @@ class BridgeController:
             found = self._informers.find(key)
             if found is None:
                 self._requeues.discard(key)  # deleted while its last run waited
-            elif found[0].resource is not None:
-                self._requeue(key, found[0].resource, found[1])
+            elif found[0].api_resource is not None:
+                self._requeue(key, found[0].api_resource, found[1])
 
-    def _requeue(self, key: str, resource: ApiResource, obj: Object) -> None:
+    def _requeue(self, key: str, api_resource: ApiResource, resource: Object) -> None:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         try:
-            annotate(self._api, resource, obj["metadata"], {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"})
+            annotate(
+                self._api, api_resource, resource["metadata"], {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"}
+            )
         except (ApiError, ApiConnectionError) as error:
             if isinstance(error, ApiError) and error.status in (404, 409, 422):
                 return  # deleted, or another object has the name, so that the uid differs
             self._requeues.failed(key)
-            _LOG.warning("cannot write the requeue annotation", extra=logs.fields(**object_fields(obj), error=error))
+            _LOG.warning(
+                "cannot write the requeue annotation", extra=logs.fields(**object_fields(resource), error=error)
+            )
         else:
-            _LOG.info("requeue annotation written", extra=logs.fields(**object_fields(obj)))
+            _LOG.info("requeue annotation written", extra=logs.fields(**object_fields(resource)))
 
 
 def _target(watch: Watch, path: Path) -> str | None:

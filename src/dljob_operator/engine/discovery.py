@@ -42,7 +42,7 @@ def find_api_resource(api: KubeApi, gvk: GVK) -> ApiResource | None:
         if error.status == 404:
             return None
         raise
-    for resource in listed.get("resources", ()):
-        if resource["kind"] == gvk.kind and "/" not in resource["name"]:
-            return ApiResource(prefix, resource["name"], resource["namespaced"])
+    for api_resource in listed.get("resources", ()):
+        if api_resource["kind"] == gvk.kind and "/" not in api_resource["name"]:
+            return ApiResource(prefix, api_resource["name"], api_resource["namespaced"])
     return None

@@ -54,7 +54,7 @@ class OutcomeHandler:
         queue: EndedRuns,
         recorder: EventRecorder,
         metrics: Metrics,
-        period: Callable[[Watch, Object], float | None] = lambda watch, obj: None,
+        period: Callable[[Watch, Object], float | None] = lambda watch, resource: None,
     ) -> None:
         self._queue = queue
         self._recorder = recorder
@@ -75,14 +75,14 @@ class OutcomeHandler:
             _LOG.log(level, "run output", extra=logs.fields(target=target, outcome=result.ending, output=output))
 
     def handle(
-        self, watch: Watch, obj: Object, outcome: JobOutcome, result: RunResult | None = None, *, batch: int = 1
+        self, watch: Watch, resource: Object, outcome: JobOutcome, result: RunResult | None = None, *, batch: int = 1
     ) -> None:
         """Give a job back to the queue and log its outcome; record an Event on the job if its reconcile failed.
 
         `batch` is the number of jobs in the run. The counts in the `result` of several jobs are not those of this job.
         """
-        uid = uid_of(obj)
-        values: dict[str, Any] = {**object_fields(obj), "ok": outcome.ok}
+        uid = uid_of(resource)
+        values: dict[str, Any] = {**object_fields(resource), "ok": outcome.ok}
         if result is not None:
             values["changed"] = bool(outcome.wrote or (batch == 1 and result.stats.get("changed")))
             values["seconds"] = result.seconds
@@ -95,21 +95,21 @@ class OutcomeHandler:
             _LOG.debug("reconcile postponed", extra=logs.fields(**values))
             self._queue.postponed(uid)
             return
-        again = _earliest(outcome.requeue_after, self._period(watch, obj)) if outcome.ok else None
+        again = _earliest(outcome.requeue_after, self._period(watch, resource)) if outcome.ok else None
         self._metrics.reconciled(target_name(watch), ok=outcome.ok)
         delay = self._queue.done(
             uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, next_run=_next_run(outcome)
         )
         for warning in outcome.warnings:
             if self._warned.is_new((uid, warning)):
-                _LOG.warning("reconcile warning", extra=logs.fields(**object_fields(obj), warning=warning))
+                _LOG.warning("reconcile warning", extra=logs.fields(**object_fields(resource), warning=warning))
         if outcome.ok:
             # Most reconciles have nothing to do: those are logged at debug level only.
             level = logging.INFO if values.get("changed") else logging.DEBUG
             _LOG.log(level, "reconciled", extra=logs.fields(**values))
             return
         _LOG.error("reconcile failed", extra=logs.fields(**values, error=outcome.message, retry_seconds=delay))
-        self._recorder.warn(obj, "ReconcileFailed", outcome.message)
+        self._recorder.warn(resource, "ReconcileFailed", outcome.message)
 
 
 def _next_run(outcome: JobOutcome) -> NextRun:

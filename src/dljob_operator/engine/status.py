@@ -16,14 +16,14 @@ from dljob_operator.engine.outcome import JobOutcome
 
 
 def write_conditions(
-    api: KubeApi, resource: ApiResource, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]
+    api: KubeApi, api_resource: ApiResource, resource: Object, outcome: JobOutcome, stats: Mapping[str, int]
 ) -> None:
-    """Merge the conditions after a run into the status of `obj`, which may have been deleted meanwhile.
+    """Merge the conditions after a run into the status of `resource`, which may have been deleted meanwhile.
 
     The role may have written the status too, so this reads it again first.
     """
-    metadata = obj["metadata"]
-    path = resource.item(metadata.get("namespace", ""), metadata["name"])
+    metadata = resource["metadata"]
+    path = api_resource.item(metadata.get("namespace", ""), metadata["name"])
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     try:
         found = api.get(path)

@@ -60,11 +60,11 @@ class ClusterReader:
             return Jobs((), ())
         versions = served.kind.versions if served else ()
         api_version = f"{preflight.GROUP}/{_version(definition, versions)}"
-        resource = ApiResource(f"/apis/{api_version}", plural)
+        api_resource = ApiResource(f"/apis/{api_version}", plural)
         items = tuple(
             {**job, "apiVersion": api_version, "kind": kind}
             for namespace in self._namespaces or ("",)
-            for job in self._list(resource.collection(namespace))
+            for job in self._list(api_resource.collection(namespace))
             if preflight.is_running(job)
         )
         return Jobs(items, preflight.judge_definition(definition, versions))

@@ -149,11 +149,11 @@ class Informer:
         self._health.received()
         while not self._stopping.is_set():
             try:
-                resource = self.source.find()
-                if resource is None:
+                api_resource = self.source.find()
+                if api_resource is None:
                     self._kind_is_missing()
                 else:
-                    self._list_and_watch(resource)
+                    self._list_and_watch(api_resource)
             except _Expired:
                 self._version = ""
             except ApiError as error:
@@ -201,11 +201,11 @@ class Informer:
         self._health.absent()
         self.has_synced.set()
 
-    def _list_and_watch(self, resource: ApiResource) -> None:
+    def _list_and_watch(self, api_resource: ApiResource) -> None:
         """List if necessary, then watch until stopped; return if a watch ended too soon."""
-        path = resource.collection(self.source.namespace)
+        path = api_resource.collection(self.source.namespace)
         if not self._version:
-            self._version = self._list(resource)
+            self._version = self._list(api_resource)
         self.missing_now = False
         if not self.synced.is_set():
             _LOG.info("watch synced", extra=logs.fields(**self._log_fields, objects=len(self.store)))
@@ -218,16 +218,16 @@ class Informer:
                     "watch received nothing; listing again",
                     extra=logs.fields(**self._log_fields, silent_seconds=silent),
                 )
-                self._version = self._list(resource)
+                self._version = self._list(api_resource)
             if not self._watch(path):
                 return
 
-    def _list(self, resource: ApiResource) -> str:
+    def _list(self, api_resource: ApiResource) -> str:
         version = ""
 
         def listed() -> Iterator[Object]:
             nonlocal version
-            path = resource.collection(self.source.namespace)
+            path = api_resource.collection(self.source.namespace)
             for page in pages(
                 lambda query: self._api.list_objects(path, query), self._selection, self.source.page_size
             ):

@@ -78,7 +78,7 @@ class WatchedKind:
     """A watched kind: its watch entry, its API resource (None while it is not served) and its informers."""
 
     watch: Watch
-    resource: ApiResource | None = None
+    api_resource: ApiResource | None = None
     informers: list[Informer] = field(default_factory=list)
 
     def get(self, uid: str) -> Object | None:
@@ -273,8 +273,8 @@ class InformerSet:
         )
 
         def find() -> ApiResource | None:
-            kind.resource = find_api_resource(self._api, gvk)
-            return kind.resource
+            kind.api_resource = find_api_resource(self._api, gvk)
+            return kind.api_resource
 
         for namespace in self._settings.namespaces or ("",):
             selector = ",".join(filter(None, (watch.selector, self._settings.selector)))
@@ -299,10 +299,12 @@ class InformerSet:
         return [Informer(self._api, source, lambda change: self._owned_changed(kind, change)) for source in sources]
 
     def _source_of(self, kind: OwnedKind, namespace: str) -> WatchSource:
-        resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
+        api_resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
         if not kind.remedy:
             return WatchSource(
-                *(resource.plural, lambda: resource, transform, namespace, MANAGED), page_size=_PER_PAGE, packing=AsText
+                *(api_resource.plural, lambda: api_resource, transform, namespace, MANAGED),
+                page_size=_PER_PAGE,
+                packing=AsText,
             )
         name = f"{kind.plural}.{kind.group}"
         return WatchSource(
@@ -386,8 +388,9 @@ def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iter
         return
     group = str(reference.get("apiVersion", "")).rpartition("/")[0]
     for kind in kinds:
-        if kind.resource is not None and (kind.watch.gvk.group, kind.watch.gvk.kind) == (group, reference.get("kind")):
-            job = DeletedJob(kind.resource, namespace_of(obj), str(reference.get("name")), str(reference["uid"]))
+        gvk = kind.watch.gvk
+        if kind.api_resource is not None and (gvk.group, gvk.kind) == (group, reference.get("kind")):
+            job = DeletedJob(kind.api_resource, namespace_of(obj), str(reference.get("name")), str(reference["uid"]))
             yield Orphan(job, _resource_of(owned), obj)
             return
 

@@ -88,7 +88,7 @@ def write(folder: Path, **files: Any) -> Command:
 
 def test_the_object_is_found_by_its_variable(tmp_path: Path) -> None:
     found = command.read(write(tmp_path))
-    assert (found.name, found.job, found.socket) == ("_g_example_com_xjob", JOB, "")
+    assert (found.name, found.resource, found.socket) == ("_g_example_com_xjob", JOB, "")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def nested(levels: int) -> str:
 
 
 def test_the_deepest_permitted_object_is_run(tmp_path: Path) -> None:
-    assert command.read(write(tmp_path, extravars=nested(nesting.LIMIT + 1))).job["metadata"] == JOB["metadata"]
+    assert command.read(write(tmp_path, extravars=nested(nesting.LIMIT + 1))).resource["metadata"] == JOB["metadata"]
 
 
 @pytest.mark.parametrize("levels", [nesting.LIMIT + 2, 450, 700, 1_100, 9_000])
@@ -178,4 +178,4 @@ def test_a_spec_cannot_pass_for_the_object(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     extravars = {**spec, "_g_example_com_xjob": {**JOB, "spec": spec}, "_g_example_com_xjob_spec": spec}
     found = command.read(write(folder, extravars=extravars))
-    assert (found.name, found.job["metadata"]) == ("_g_example_com_xjob", JOB["metadata"])
+    assert (found.name, found.resource["metadata"]) == ("_g_example_com_xjob", JOB["metadata"])

@@ -54,7 +54,7 @@ def bridge_of(api: Api) -> BridgeController:
     made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), ControllerSettings(max_concurrent=1))
     kind = made._informers.kind(str(ECHO))
     assert kind is not None
-    kind.resource = ApiResource("/apis/example.com/v1", "echojobs")
+    kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "1"}
     kind.informers[0]._handle_event(
         {"type": "ADDED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}

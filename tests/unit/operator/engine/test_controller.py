@@ -75,7 +75,7 @@ class Bench:
             [watch], self.api, self.runner, ControllerSettings(**settings), metrics=self.metrics
         )
         (self.kind,) = self.controller._informers._kinds.values()
-        self.kind.resource = ECHO_JOBS  # as its informer has found it
+        self.kind.api_resource = ECHO_JOBS  # as its informer has found it
         self.waited: list[Collection[Any]] = []
         monkeypatch.setattr(self.controller._informers, "wait_for", self.waited.append)
 
@@ -267,7 +267,7 @@ def test_no_conditions_are_written(make: Make, watch: Watch, result: RunResult, 
     bench.runner.answer = lambda request: iter([result])
     bench.add()
     if not has_resource:
-        bench.kind.resource = None
+        bench.kind.api_resource = None
     bench.work()
     assert len(bench.runner.requests) == 1
     assert bench.api.requests() == []
@@ -608,7 +608,7 @@ def test_a_job_that_is_being_deleted_is_not_run(make: Make, finalizers: list[str
     bench = make(Watch(ECHO, finalizer=FINALIZER))
     job = bench.add(metadata={"finalizers": finalizers, **DELETED})
     if not has_resource:
-        bench.kind.resource = None
+        bench.kind.api_resource = None
     assert bench.work() == ["1"]
     assert (bench.runner.requests, bench.runner.finalizing, bench.api.requests()) == ([], [], [])
     bench.observe("MODIFIED", {**job, "metadata": {**job["metadata"], "labels": {"a": "b"}}})
@@ -626,7 +626,7 @@ def test_a_job_that_is_being_deleted_is_not_reconciled_again_by_itself(make: Mak
 def test_a_finalizer_waits_until_its_kind_is_served(make: Make) -> None:
     bench = make(Watch(ECHO, finalizer=FINALIZER))
     bench.add()
-    bench.kind.resource = None
+    bench.kind.api_resource = None
     bench.work()
     assert (len(bench.runner.requests), bench.api.requests()) == (1, [])
 

@@ -534,7 +534,7 @@ def owned_by(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
 def with_pods(*watches: Watch, **settings: Any) -> Fed:
     fed = Fed(*watches, **settings)
     for kind in fed.set._kinds.values():
-        kind.resource = ApiResource("/apis/example.com/v1", "echojobs")
+        kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     fed.fill()
     fed.feed(str(ECHO), "ADDED", job("1"))
     fed.feed("pods", "ADDED", pod("1", "of a known job"))
@@ -553,7 +553,7 @@ def test_an_orphan_is_an_object_of_a_watched_kinds_job_that_the_cache_lacks() ->
     (found,) = fed.set.orphans()
     assert found.obj["metadata"]["name"] == "left"
     assert found.job == DeletedJob(ApiResource("/apis/example.com/v1", "echojobs"), "team", "digits", "gone")
-    assert found.resource == ApiResource("/api/v1", "pods")
+    assert found.api_resource == ApiResource("/api/v1", "pods")
 
 
 def test_an_incomplete_cache_of_jobs_has_no_orphans() -> None:
@@ -561,7 +561,7 @@ def test_an_incomplete_cache_of_jobs_has_no_orphans() -> None:
     fed.informer(str(ECHO)).synced.clear()
     assert orphans(fed) == []
     fed.informer(str(ECHO)).synced.set()
-    fed.set._kinds[TARGET].resource = None
+    fed.set._kinds[TARGET].api_resource = None
     assert orphans(fed) == []
 
 
