@@ -20,7 +20,7 @@ from dljob_operator.signals import SignalThread
 
 NO_TESTS = 5
 """pytest's exit status if the markers deselect all tests."""
-LINT = [Path(sys.executable).with_name("pre-commit"), "run", "--all-files", "--hook-stage", "pre-push"]
+LINT = ("make", "lint")
 SHOWN = 150
 """Number of lines of a failed step's log that are printed."""
 
