@@ -60,8 +60,8 @@ version: venv ## write VERSION and pyproject.toml's addresses to all files that 
 	@$(TOOL) devtools.build.stamp
 	@$(TOOL) devtools.build.olm
 
-lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, generated files
-	@$(TOOL) devtools.checks.lint
+lint: venv ## the linters of .pre-commit-config.yaml: ruff, mypy, import-linter, ansible-lint, yamllint, prose, generated files
+	@$(BIN)/pre-commit run --all-files --hook-stage pre-push
 
 BASE ?= origin/main
 commits: ## check the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
