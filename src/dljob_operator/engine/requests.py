@@ -25,6 +25,7 @@ class CacheView:
 
     snapshot: Snapshot | None = None
     cluster_info: Mapping[str, Any] | None = None
+    """See `engine.cache.cluster_info`."""
 
 
 def targets(watches: Sequence[Watch]) -> list[Target]:
