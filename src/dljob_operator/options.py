@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared import settings
-from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import Setting, one_of, positive
+from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import OneOf, Setting, positive
 
 from dljob_operator.durations import parse_duration
 
@@ -21,9 +21,12 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
+def _duration(option: str, default: str, description: str) -> Setting[float]:
+    return Setting(option, parse_duration, description, default=default, metavar="DURATION")
+
+
 WATCHES_FILE = Setting(
     "--watches-file",
-    "",
     _file,
     "the file that names the role of each kind",
     unset="./watches.yaml, else the installed collection's",
@@ -31,7 +34,6 @@ WATCHES_FILE = Setting(
 )
 KUBECONFIG = Setting(
     "--kubeconfig",
-    "",
     str,
     "kubeconfig file",
     unset="KUBECONFIG, else the pod's service account, else ~/.kube/config",
@@ -39,65 +41,43 @@ KUBECONFIG = Setting(
 )
 NAMESPACE = Setting(
     "--namespace",
-    "WATCH_NAMESPACE",
     _names,
     "comma-separated namespaces to watch",
+    variable="WATCH_NAMESPACE",
     unset="all",
     metavar="NAMES",
     chart="watchNamespaces",
 )
 MAX_CONCURRENT_RECONCILES = Setting(
-    "--max-concurrent-reconciles", "", positive, "number of runs at a time", default="2", metavar="N"
+    "--max-concurrent-reconciles", positive, "number of runs at a time", default="2", metavar="N"
 )
-RUN_TIMEOUT = Setting(
-    "--run-timeout",
-    "",
-    parse_duration,
-    "how long a run may take before it is killed",
-    default="5m",
-    metavar="DURATION",
-)
+RUN_TIMEOUT = _duration("--run-timeout", "5m", "how long a run may take before it is killed")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_LEVEL = Setting(
     "--log-level",
-    "DLJOB_LOG_LEVEL",
-    one_of(LOG_LEVELS),
+    OneOf(LOG_LEVELS),
     ", ".join(LOG_LEVELS),
+    variable="DLJOB_LOG_LEVEL",
     default="info",
     metavar="LEVEL",
-    choices=LOG_LEVELS,
     page="deployment.md#logs",
 )
 LOG_FORMATS = ("text", "json")
 LOG_FORMAT = Setting(
     "--log-format",
-    "DLJOB_LOG_FORMAT",
-    one_of(LOG_FORMATS),
+    OneOf(LOG_FORMATS),
     "write log lines as a message with key=value fields (text), or as JSON (json)",
+    variable="DLJOB_LOG_FORMAT",
     default="text",
     metavar="FORMAT",
-    choices=LOG_FORMATS,
     page="deployment.md#logs",
 )
-RECONCILE_PERIOD = Setting(
-    "--reconcile-period",
-    "",
-    parse_duration,
-    "reconcile jobs this often, unless watches.yaml sets it; 0s: never",
-    default="10h",
-    metavar="DURATION",
+RECONCILE_PERIOD = _duration(
+    "--reconcile-period", "10h", "reconcile jobs this often, unless watches.yaml sets it; 0s: never"
 )
-GRACEFUL_SHUTDOWN_TIMEOUT = Setting(
-    "--graceful-shutdown-timeout",
-    "",
-    parse_duration,
-    "how long runs in progress may take to end",
-    default="30s",
-    metavar="DURATION",
-)
+GRACEFUL_SHUTDOWN_TIMEOUT = _duration("--graceful-shutdown-timeout", "30s", "how long runs in progress may take to end")
 HEALTH_PROBE_BIND_ADDRESS = Setting(
     "--health-probe-bind-address",
-    "",
     str,
     "serve /healthz and /readyz at this address, such as :6789",
     unset="do not serve",
@@ -106,7 +86,6 @@ HEALTH_PROBE_BIND_ADDRESS = Setting(
 )
 METRICS_BIND_ADDRESS = Setting(
     "--metrics-bind-address",
-    "",
     str,
     "serve /metrics at this address, such as :8080; 0: do not serve",
     default="0",
@@ -116,7 +95,6 @@ METRICS_BIND_ADDRESS = Setting(
 )
 METRICS_TLS_CERT_FILE = Setting(
     "--metrics-tls-cert-file",
-    "",
     _file,
     "serve /metrics with TLS and this certificate (PEM), which is read again when it changes",
     unset="no TLS",
@@ -126,7 +104,6 @@ METRICS_TLS_CERT_FILE = Setting(
 )
 METRICS_TLS_KEY_FILE = Setting(
     "--metrics-tls-key-file",
-    "",
     _file,
     "the private key of that certificate",
     metavar="FILE",
@@ -135,7 +112,6 @@ METRICS_TLS_KEY_FILE = Setting(
 )
 METRICS_AUTHENTICATION = Setting(
     "--metrics-authentication",
-    "",
     bool,
     "serve /metrics only to bearers of a token whose user may get the non-resource URL /metrics; needs TLS, and the "
     "rights of the ClusterRole system:auth-delegator",
@@ -144,14 +120,12 @@ METRICS_AUTHENTICATION = Setting(
 )
 TRAINING_OPERATOR_METRICS = Setting(
     "--training-operator-metrics",
-    "",
     bool,
     "count jobs under training-operator's names too, such as training_operator_jobs_created_total",
     page="deployment.md#metrics",
 )
 SELECTOR = Setting(
     "--selector",
-    "",
     str,
     "reconcile only jobs that match this label selector, such as a shard",
     unset="all",
@@ -160,61 +134,37 @@ SELECTOR = Setting(
 )
 LEADER_ELECT = Setting(
     "--leader-elect",
-    "",
     bool,
     "reconcile only while this process holds a Lease",
     chart="leaderElection.enabled",
     page="scaling.md#a-standby",
 )
 LEADER_ELECTION_NAMESPACE = Setting(
-    "--leader-election-namespace",
-    "",
-    str,
-    "namespace of the Lease",
-    unset="the pod's namespace, else default",
+    "--leader-election-namespace", str, "namespace of the Lease", unset="the pod's namespace, else default"
 )
 LEADER_ELECTION_ID = Setting(
-    "--leader-election-id",
-    "",
-    str,
-    "name of the Lease; shards in one namespace need one each",
-    default="dljob-operator",
+    "--leader-election-id", str, "name of the Lease; shards in one namespace need one each", default="dljob-operator"
 )
-LEADER_ELECT_LEASE_DURATION = Setting(
-    "--leader-elect-lease-duration",
-    "",
-    parse_duration,
-    "how long after its last renewal another process may take the Lease",
-    default="6s",
-    metavar="DURATION",
+LEADER_ELECT_LEASE_DURATION = _duration(
+    "--leader-elect-lease-duration", "6s", "how long after its last renewal another process may take the Lease"
 )
-LEADER_ELECT_RENEW_DEADLINE = Setting(
+LEADER_ELECT_RENEW_DEADLINE = _duration(
     "--leader-elect-renew-deadline",
-    "",
-    parse_duration,
+    "4s",
     "how long the leader tries to renew the Lease before it ends; more where the API server is often slower than that",
-    default="4s",
-    metavar="DURATION",
 )
-LEADER_ELECT_RETRY_PERIOD = Setting(
-    "--leader-elect-retry-period",
-    "",
-    parse_duration,
-    "how often the Lease is renewed, or read by a standby",
-    default="1s",
-    metavar="DURATION",
+LEADER_ELECT_RETRY_PERIOD = _duration(
+    "--leader-elect-retry-period", "1s", "how often the Lease is renewed, or read by a standby"
 )
-INSTALL_CRDS = Setting("--install-crds", "", bool, "install the custom resource definitions first")
+INSTALL_CRDS = Setting("--install-crds", bool, "install the custom resource definitions first")
 CLEANUP_ON_EXIT = Setting(
     "--cleanup-on-exit",
-    "",
     bool,
     "when stopped, delete the definitions that this process has created, and with them all their jobs; definitions "
     "that existed before stay, with their jobs",
 )
 CRDS_DIR = Setting(
     "--crds-dir",
-    "",
     _file,
     "directory of the definitions",
     unset="crds beside the watches file, else the collection's",
@@ -222,19 +172,18 @@ CRDS_DIR = Setting(
 )
 ENGINE = Setting(
     "",
-    "DLJOB_ENGINE",
-    one_of(("ansible-operator", "dljob-operator"), "leave it empty for the image's own choice"),
+    OneOf(("ansible-operator", "dljob-operator"), "leave it empty for the image's own choice"),
     "the engine that the image's entrypoint starts; dljob-operator is the embedded one",
+    variable="DLJOB_ENGINE",
     unset="ansible-operator where the image has it",
     chart="engine",
-    choices=("ansible-operator", "dljob-operator"),
     page="deployment.md#which-engine",
 )
 CONCURRENCY = Setting(
     "",
-    "DLJOB_CONCURRENCY",
     positive,
     "`--max-concurrent-reconciles` of the image's entrypoint: Ansible runs at a time over all kinds",
+    variable="DLJOB_CONCURRENCY",
     default="4",
     chart="concurrency",
 )

@@ -36,7 +36,7 @@ class Operator:
             run_timeout=options.run_timeout,
             config_namespaces=config_namespaces(self.environ),
             gang=settings.GANG_SCHEDULER_NAME.of(self.environ),
-            kueue=settings.KUEUE.of(self.environ),
+            kueue=bool(settings.KUEUE.of(self.environ)),
         )
 
     def connect(self) -> KubeApi:

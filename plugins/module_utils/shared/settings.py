@@ -30,32 +30,50 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """A reader that allows ``names``, and "" where ``otherwise`` says when to leave it empty."""
+
+    names: tuple[str, ...]
+    otherwise: str = ""
+
+    def __call__(self, text: str) -> str:
+        if text in self.names or (self.otherwise and not text):
+            return text
+        wrong = {1: "not ", 2: "neither "}.get(len(self.names), "none of ")
+        allowed = (" nor " if len(self.names) == 2 else ", ").join(self.names)
+        raise ValueError(f"{text!r} is {wrong}{allowed}" + (f"; {self.otherwise}" if self.otherwise else ""))
+
+
+@dataclass(frozen=True)
 class Setting(Generic[Value]):
     """One setting. Where neither an option nor a variable gives a text, it has its default."""
 
     option: str
     """The command-line option, "" where the command line has none."""
-    variable: str
-    """The environment variable, "" for none. An empty one counts as one that is not set."""
     read: Callable[[str], Value]
     """Returns the value of a text. Raises ValueError with a sentence that begins with the text. ``bool`` stands for an
     option without a text."""
     description: str
     """For ``--help`` and the reference, without the default."""
+    variable: str = ""
+    """The environment variable, "" for none. An empty one counts as one that is not set."""
     default: str = ""
     unset: str = ""
     """What an empty default means. "" in both says nothing of a default."""
     metavar: str = "NAME"
     chart: str = ""
     """Where the chart's values have it, such as ``accelerators.namespace``."""
-    choices: tuple[str, ...] = ()
-    """All texts that are allowed besides an empty one."""
     page: str = ""
     """The page of docs/ that says more."""
 
     @property
     def is_flag(self) -> bool:
         return self.read is bool
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All texts that are allowed besides an empty one; () where these are not so few."""
+        return self.read.names if isinstance(self.read, OneOf) else ()
 
     def text(self, environ: Mapping[str, str]) -> str:
         """The text of the variable in ``environ``, else the default."""
@@ -67,18 +85,6 @@ class Setting(Generic[Value]):
             return self.read(self.text(environ))
         except ValueError as error:
             raise ValueError(f"{self.variable}: {error}") from error
-
-
-def one_of(names: tuple[str, ...], otherwise: str = "") -> Callable[[str], str]:
-    """A reader that allows ``names``, and "" where ``otherwise`` says when to leave it empty."""
-
-    def read(text: str) -> str:
-        if text in names or (otherwise and not text):
-            return text
-        wrong = f"neither {' nor '.join(names)}" if len(names) == 2 else f"none of {', '.join(names)}"
-        raise ValueError(f"{text!r} is {wrong}" + (f"; {otherwise}" if otherwise else ""))
-
-    return read
 
 
 def positive(text: str) -> int:
@@ -101,13 +107,6 @@ def _seconds(text: str) -> int | None:
     if text and not text.isdecimal():
         raise ValueError(f"{text!r} is not a number of seconds; leave it empty for never")
     return int(text) if text else None
-
-
-def _kueue(text: str) -> bool:
-    """Whether the operator itself creates the Workloads by which Kueue queues jobs with a queue's label."""
-    if text not in ("", *KUEUE.choices):
-        raise ValueError(f"{text!r} is not workloads; leave it empty for Kueue's own integration")
-    return bool(text)
 
 
 def _image(text: str) -> str:
@@ -140,39 +139,38 @@ def _folders(text: str) -> tuple[str, ...]:
 CLOUDS = ("gke", "azure")
 CLOUD = Setting(
     "--cloud",
-    "DLJOB_CLOUD",
-    one_of(CLOUDS, "leave it empty on other clouds"),
+    OneOf(CLOUDS, "leave it empty on other clouds"),
     "gke or azure: mount GPU drivers as this cloud needs it if no ConfigMap tf-job-operator-config does",
+    variable="DLJOB_CLOUD",
     unset="none",
     chart="cloud",
-    choices=CLOUDS,
     page="semantics/accelerators.md",
 )
 CONFIG_NAMESPACE = Setting(
     "--config-namespace",
-    "DLJOB_CONFIG_NAMESPACE",
     _namespace,
     "if the operator's own namespace has no ConfigMap tf-job-operator-config, read it from this one, such as default; "
     "who can write it there decides which host paths pods mount",
+    variable="DLJOB_CONFIG_NAMESPACE",
     unset="none",
     chart="accelerators.namespace",
     page="semantics/accelerators.md",
 )
 MAX_REPLICAS_PER_JOB = Setting(
     "--max-replicas-per-job",
-    "DLJOB_MAX_REPLICAS_PER_JOB",
     positive,
     "refuse jobs with more replicas",
+    variable="DLJOB_MAX_REPLICAS_PER_JOB",
     default=str(MAX_REPLICAS),
     metavar="N",
     page="semantics/many-replicas.md",
 )
 FORCE_DELETE_AFTER_SECONDS = Setting(
     "--force-delete-after-seconds",
-    "DLJOB_FORCE_DELETE_AFTER_SECONDS",
     _seconds,
     "default of runPolicy.forceDeleteAfterSeconds: delete a pod by force this long after its grace period if its node "
     "is lost",
+    variable="DLJOB_FORCE_DELETE_AFTER_SECONDS",
     unset="never",
     metavar="N",
     chart="forceDeleteAfterSeconds",
@@ -180,56 +178,53 @@ FORCE_DELETE_AFTER_SECONDS = Setting(
 )
 TERMINATION_MESSAGE_POLICY = Setting(
     "--termination-message-policy",
-    "DLJOB_TERMINATION_MESSAGE_POLICY",
-    one_of(TERMINATION_MESSAGE_POLICIES),
+    OneOf(TERMINATION_MESSAGE_POLICIES),
     "of containers whose template has none; FallbackToLogsOnError quotes the log of a failed container in the status "
     "of its pod and job, which needs no permission to read logs; File does not",
+    variable="DLJOB_TERMINATION_MESSAGE_POLICY",
     default=TERMINATION_MESSAGE_POLICIES[0],
     metavar="POLICY",
     chart="terminationMessagePolicy",
-    choices=TERMINATION_MESSAGE_POLICIES,
     page="semantics/status.md",
 )
 SERVICES_SCOPE = Setting(
     "--services",
-    "DLJOB_SERVICES",
-    one_of(SERVICES),
+    OneOf(SERVICES),
     "of new jobs without the annotation dljob.operator/services: per-job, or per-replica for one Service a replica, as "
     "training-operator v1 creates them; per-replica doubles the objects of a job",
+    variable="DLJOB_SERVICES",
     default=SERVICES[0],
     metavar="SCOPE",
     chart="services",
-    choices=SERVICES,
     page="compatibility.md#names-of-replicas",
 )
 GANG_SCHEDULER_NAME = Setting(
     "--gang-scheduler-name",
-    "DLJOB_GANG_SCHEDULER_NAME",
     gang_scheduler,
     "start the pods of each job together or not at all: volcano, kubernetes (1.37 or newer with the feature gate "
     "GenericWorkload and the API scheduling.k8s.io/v1beta1, both off by default), the name of a scheduler with the "
     "coscheduling plugin, or scheduler-plugins for whatever scheduler the pods name; needs its PodGroups",
+    variable="DLJOB_GANG_SCHEDULER_NAME",
     unset="none",
     chart="gangSchedulerName",
     page="semantics/gang-scheduling.md",
 )
 KUEUE = Setting(
     "--kueue",
-    "DLJOB_KUEUE",
-    _kueue,
+    OneOf(("workloads",), "leave it empty for Kueue's own integration"),
     "queue jobs of all kinds with the label kueue.x-k8s.io/queue-name: workloads, by Workloads that the operator "
     "creates for Kueue 0.16 or newer. Kueue's own integration of the kinds must be off",
+    variable="DLJOB_KUEUE",
     unset="Kueue's own integration",
     metavar="WAY",
     chart="kueue",
-    choices=("workloads",),
     page="semantics/kueue.md",
 )
 MPI_KUBECTL_DELIVERY_IMAGE = Setting(
     "--mpi-kubectl-delivery-image",
-    "DLJOB_MPI_KUBECTL_DELIVERY_IMAGE",
     _image,
     "init container that brings kubectl to the launcher of an MPIJob v1",
+    variable="DLJOB_MPI_KUBECTL_DELIVERY_IMAGE",
     default=KUBECTL_DELIVERY_IMAGE,
     metavar="IMAGE",
     chart="mpiKubectlDeliveryImage",
@@ -237,10 +232,10 @@ MPI_KUBECTL_DELIVERY_IMAGE = Setting(
 )
 NON_ROOT_USER_ID = Setting(
     "--non-root-user-id",
-    "DLJOB_NON_ROOT_USER_ID",
     _user_id,
     "user of a container that the operator adds where the job's template forbids root and names no user; none: the "
     "cluster assigns it, as OpenShift does",
+    variable="DLJOB_NON_ROOT_USER_ID",
     default=str(NON_ROOT_USER),
     metavar="ID",
     chart="nonRootUserId",
@@ -248,17 +243,17 @@ NON_ROOT_USER_ID = Setting(
 )
 CLUSTER_DOMAIN = Setting(
     "",
-    "CUSTOM_CLUSTER_DOMAIN",
     _cluster_domain,
     "the cluster's DNS domain, under training-operator's name for it; with one Service per replica it also ends the "
     "names in TF_CONFIG",
+    variable="CUSTOM_CLUSTER_DOMAIN",
     unset="cluster.local",
 )
 FRAMEWORKS = Setting(
     "",
-    "DLJOB_FRAMEWORKS",
     _folders,
     "folders of roles, separated by colons, whose frameworks DLJobs may name besides those of this collection",
+    variable="DLJOB_FRAMEWORKS",
     unset="none",
 )
 

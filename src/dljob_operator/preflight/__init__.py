@@ -44,7 +44,6 @@ SETTINGS: tuple[Setting[object], ...] = (
     replace(NAMESPACE, variable="", description="comma-separated namespaces of the jobs"),
     Setting(
         "--service-account",
-        "",
         _account,
         'the operator\'s service account, which needs the permission to patch pods and Services; "" does not check it',
         default=SERVICE_ACCOUNT,
