@@ -11,8 +11,7 @@ from devtools.build.stamp import project
 from support.documents import ROOT
 
 REPOSITORY = project.read(ROOT).urls["Repository"]
-FOLDERS = ("", "benchmarks", "docs", "docs/reference", "docs/semantics", "examples/gpu", "tests/manifests", "tests/mutation")
-FILES = sorted({*(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md")), *ROOT.glob("*/README.md")})
+FILES = sorted(path for folder in ("", "[a-z]*/", "[a-z]*/[a-z]*/") for path in ROOT.glob(f"{folder}*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 

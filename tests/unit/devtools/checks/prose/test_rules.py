@@ -30,7 +30,10 @@ def found(document: str) -> list[tuple[int, str]]:
         ("A pod\nends.\n", [(1, "one sentence a line")]),
         ("- A pod ends.\nA job ends.\n", [(2, "no blank line before it, so it belongs to what is above")]),
         ("1. A pod:\n   - ends.\nA job ends.\n", [(3, "no blank line before it, so it belongs to what is above")]),
-        ("| a | b |\n| --- | --- |\n| x | y |\nA pod.\n", [(4, "no blank line before it, so it belongs to what is above")]),
+        (
+            "| a | b |\n| --- | --- |\n| x | y |\nA pod.\n",
+            [(4, "no blank line before it, so it belongs to what is above")],
+        ),
         ("It is a Dialect.\n", [(1, "'Dialect'")]),
         ("The error was fixed.\n", [(1, "'was fixed'")]),
         ("It works, but for pods.\n", [(1, "'but for'")]),
