@@ -13,6 +13,7 @@ documentation.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,10 @@ def pages() -> dict[str, str]:
 def constants(path: Path) -> dict[str, str]:
     """The upper-case string constants of a file and of its classes."""
     module = ast.parse(path.read_text(encoding="utf-8"))
-    classes = [module, *(node for node in module.body if isinstance(node, ast.ClassDef))]
+    classes = [node.body for node in module.body if isinstance(node, ast.ClassDef)]
     return {
         node.targets[0].id: node.value.value
-        for node in (node for holder in classes for node in holder.body)
+        for node in itertools.chain(module.body, *classes)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Constant)
