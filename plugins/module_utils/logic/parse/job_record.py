@@ -15,20 +15,25 @@ def read(resource: Mapping[str, Any]) -> JobRecord:
     """The record of ``resource``. A field that is invalid itself counts as missing."""
     metadata, status = as_mapping(resource.get("metadata")), as_mapping(resource.get("status"))
     generation = metadata.get("generation")
-    policy = managers.run_policy_of(resource)
-    keeps = managers.is_copy_of_multikueue(metadata)
+    ttl = managers.run_policy_of(resource).get("ttlSecondsAfterFinished")
+    is_copy = managers.is_copy_of_multikueue(metadata)
     return JobRecord(
         kind=str(resource.get("kind") or ""),
         name=str(metadata.get("name") or ""),
         generation=generation if isinstance(generation, int) else 0,
         runtime_id=str(status.get("runtimeId") or naming.runtime_id(str(metadata.get("uid") or ""))),
         run_policy=RunPolicy(
-            suspend=policy.get("suspend") is True,
-            ttl_seconds_after_finished=None if keeps else _seconds(policy.get("ttlSecondsAfterFinished")),
+            suspend=is_suspended(resource),
+            ttl_seconds_after_finished=None if is_copy else _seconds(ttl),
         ),
         status=status,
         is_queued=managers.is_queued(metadata),
     )
+
+
+def is_suspended(resource: Mapping[str, Any]) -> bool:
+    """Whether the job, which may be invalid, is suspended."""
+    return managers.run_policy_of(resource).get("suspend") is True
 
 
 def _seconds(value: object) -> int | None:

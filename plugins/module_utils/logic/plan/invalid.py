@@ -18,6 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     suspension,
     ttl_after_finished,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     InvalidStatusBuilder,
     clip,
@@ -81,13 +82,12 @@ def may_have_pods(resource: Mapping[str, Any]) -> bool:
     """Whether the plan for the job, if it is invalid, depends on its pods: they say when it began, if its status does
     not; one that is suspended loses them, and one that has failed; and of one that was suspended, they say whether it
     has been resumed."""
-    return _may_have_pods(job_record.read(resource))
+    return _may_have_pods(as_mapping(resource.get("status")), job_record.is_suspended(resource))
 
 
-def _may_have_pods(job: JobRecord) -> bool:
-    status = job.status
+def _may_have_pods(status: Mapping[str, Any], suspend: bool) -> bool:
     is_recorded = bool(status.get("startTime")) or outcome(status) is not None
-    loses_pods = job.run_policy.suspend or clean_pod_policy.never_began(status)
+    loses_pods = suspend or clean_pod_policy.never_began(status)
     return not is_recorded or loses_pods or suspension.is_recorded(status)
 
 
@@ -155,7 +155,7 @@ def _reported(
         requeue_after=IMMEDIATE if at_once else left,
         presumes=presume(
             {
-                Fact.PODS_ARE_DELETED: has_failed and _may_have_pods(job),
+                Fact.PODS_ARE_DELETED: has_failed and _may_have_pods(job.status, job.run_policy.suspend),
                 Fact.IS_KEPT: suspension.survivors(job.status, observed),
             }
         ),
