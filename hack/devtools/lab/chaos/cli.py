@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="WORD",
-        help="only jobs whose title in shapes.py contains this word; may occur several times",
+        help="only jobs whose title in jobs.yaml contains this word; may occur several times",
     )
     add("--output", type=Path, default=RESULTS, help="the report; beside it in .build/chaos: result.json, logs")
     return top

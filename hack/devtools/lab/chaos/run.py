@@ -11,22 +11,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from devtools.lab.chaos import checker, control_plane, faults, workload
+from devtools.lab.chaos import checker, faults, workload
 from devtools.lab.chaos.disturb import Disturber
-from devtools.lab.chaos.faults import CONTROL_PLANE, EVENT, JOB, NODE, OPERATORS, REQUEST, Fault, Timing
-from devtools.lab.chaos.history import History, Violation, is_final, state_of
+from devtools.lab.chaos.faults import CONTROL_PLANE, EVENT, JOB, NODE, OPERATORS, PROCESS, REQUEST, Fault, Timing
+from devtools.lab.chaos.history import Violation, is_final, state_of
 from devtools.lab.chaos.injector import Injector
 from devtools.lab.chaos.nodes import Nodes
 from devtools.lab.chaos.operators import Operator
 from devtools.lab.chaos.proxy import Proxy, Trail, write_kubeconfig
 from devtools.lab.chaos.recorder import Recorder
 from devtools.lab.chaos.report import Result
+from devtools.lab.chaos.resources import BATCH_JOBS, OWNED, PODS, watched
 from devtools.lab.chaos.shapes import SHAPES, Shape
 from devtools.lab.chaos.upstream import Client, Refused, Upstream
 from devtools.lab.chaos.webhook import SilentWebhook
+from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings
 
@@ -55,6 +58,9 @@ _MATCH = 20.0
 _OUTAGE = 3.0
 """Seconds after which an action has waited for the API server."""
 _CACHE_LIMIT = 30.0
+_PROGRAMS = {"API server restarted": "kube-apiserver", "etcd restarted": "etcd"}
+_KILL = 'for p in /proc/[0-9]*; do [ "$(cat "$p/comm" 2>/dev/null)" = "$1" ] && kill -9 "${p#/proc/}"; done; true'
+"""Run inside the cluster's node, whose own process ids it sees; the kubelet starts the program again."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,9 @@ class Run:
     def _start_operators(self, stack: contextlib.ExitStack) -> None:
         options = self._options
         for name in OPERATORS:
-            proxy = stack.enter_context(Proxy(name, self._upstream, self._trail, self._injector))
+            upstream = self._upstream
+            proxy = Proxy(name, upstream.url, upstream.context, self._trail, self._injector)
+            stack.enter_context(proxy)
             kubeconfig = options.folder / f"kubeconfig-{name}"
             write_kubeconfig(kubeconfig, proxy.url)
             arguments = [
@@ -156,7 +164,7 @@ class Run:
                 "--leader-election-namespace", options.namespace, "--install-crds",
             ]  # fmt: skip
             operator = stack.enter_context(Operator(name, kubeconfig, options.folder, arguments, _free_port()))
-            proxy.kill = lambda fault, operator=operator: operator.kill(fault.process)  # type: ignore[misc]
+            proxy.kill = partial(_kill, operator)
             self._proxies[name], self._operators[name] = proxy, operator
             if name == OPERATORS[0]:
                 operator.wait_ready()
@@ -174,15 +182,16 @@ class Run:
     # --- rounds
 
     def _round(self, number: int) -> None:
-        self._recorder.begin_round(number)
-        found = faults.of_round(self._schedule, number)
+        with self._recorder.history() as history:
+            history.round = number
+        found = [one for one in self._schedule if one.round == number]
         self._say(f"round {number}: {len(found)} faults")
         begin = self._now()
         made = workload.jobs(self._options.seed, number, self._options.jobs, self._options.shapes)
         for index, job in enumerate(made):
-            self._agenda.add(begin + index * self._timing.chaos / len(made), lambda job=job: self._create(job))  # type: ignore[misc]
+            self._agenda.add(begin + index * self._timing.chaos / len(made), partial(self._create, job))
         for fault in (*self._left, *found):
-            self._agenda.add(begin + fault.at, lambda fault=fault: self._inject(fault))  # type: ignore[misc]
+            self._agenda.add(begin + fault.at, partial(self._inject, fault))
         # on this clock the round also ends, so that an outage postpones its end
         self._agenda.add(begin + self._timing.chaos, lambda: None)
         while (moment := self._agenda.next) is not None:  # resume what is suspended, bring nodes back
@@ -223,11 +232,9 @@ class Run:
 
     def _create(self, job: workload.Job) -> None:
         self._expected[job.name] = job.outcome
-        path = job.path(self._options.namespace)
-        self._disturber.create(path, job.manifest)
-        spec = job.manifest["spec"]
-        if isinstance(spec, dict) and (spec.get("runPolicy") or {}).get("suspend"):
-            self._later(3.0, lambda: self._disturber.resume(f"{path}/{job.name}", job.manifest))
+        self._disturber.create(job.manifest)
+        if checker.run_policy(job.manifest).get("suspend"):
+            self._later(3.0, partial(self._disturber.resume, job.manifest))
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         self._agenda.add(self._now() + seconds, action)
@@ -235,33 +242,33 @@ class Run:
     # --- faults
 
     def _inject(self, fault: Fault) -> None:
-        group = faults.BY_NAME[fault.kind].group
-        if group in (REQUEST, EVENT) or fault.kind.endswith(" write"):
+        kind = faults.BY_NAME[fault.kind]
+        if kind.group in (REQUEST, EVENT) or kind.only:
             self._injector.arm(fault)
             return
-        hit = (
-            self._disturber.apply(fault) if group == JOB
-            else self._disturb_node(fault) if group == NODE
-            else self._disturb_control_plane(fault) if group == CONTROL_PLANE
-            else self._disturb_process(fault)
-        )  # fmt: skip
-        if hit:
+        disturb = {
+            JOB: self._disturber.apply, NODE: self._disturb_node, CONTROL_PLANE: self._disturb_control_plane,
+            PROCESS: self._disturb_process,
+        }[kind.group]  # fmt: skip
+        if hit := disturb(fault):
             self._count(fault, hit)
 
     def _disturb_control_plane(self, fault: Fault) -> str:
         if fault.kind == "webhook silent":
             return self._webhook.apply(fault, self._later)
-        control_plane.kill(self._options.settings, fault.kind)
-        return control_plane.PROGRAMS[fault.kind]
+        settings, program = self._options.settings, _PROGRAMS[fault.kind]
+        _, cluster = lifecycle.existing(settings)
+        cluster.engine.run("exec", settings.node, "sh", "-c", _KILL, "kill", program, timeout=60)
+        return program
 
     def _disturb_node(self, fault: Fault) -> str:
         hit = self._nodes.apply(fault, self._later)
         if hit and fault.kind != "nodes stopped":
-            self._recorder.loses(hit)
+            with self._recorder.history() as history:
+                history.lost_nodes.add(hit)
         return hit
 
     def _disturb_process(self, fault: Fault) -> str:
-        leader = self._leader()
         if fault.kind == "partition":
             self._proxies[fault.operator].partition(fault.seconds)
             return fault.operator
@@ -269,14 +276,14 @@ class Run:
             seconds = fault.chosen(faults.CLOCKS)
             self._operators[fault.operator].set_clock(seconds)
             return f"{fault.operator} {seconds:+.0f} s"
+        leader = self._operators[self._leader()]
         if fault.kind == "kill":
-            hit = self._operators[leader].kill(fault.process)
-            return f"{leader} {hit}" if hit else ""
-        operator = self._operators[leader]
-        if not operator.stop():
+            hit = leader.kill(fault.process)
+            return f"{leader.name} {hit}" if hit else ""
+        if not leader.stop():
             return ""
-        self._later(fault.seconds, operator.resume)
-        return leader
+        self._later(fault.seconds, leader.resume)
+        return leader.name
 
     def _leader(self) -> str:
         """The operator that has sent the last write."""
@@ -301,13 +308,14 @@ class Run:
         self._check_rest(number)
         self._check_cache(number)
         manifests = self._jobs()
-        self._report(number, self._recorder.read(lambda history: list(checker.left_running(manifests, history))))
-        batch_jobs = self._client.items(workload.BATCH_JOBS.path(self._options.namespace))
+        batch_jobs = self._client.items(BATCH_JOBS.collection(self._options.namespace))
         self._report(number, checker.left_batch_jobs(manifests, batch_jobs))
-        self._report(number, self._recorder.read(lambda history: list(checker.wrong_attempts(history))))
-        self._report(number, self._recorder.read(lambda history: list(checker.wrong_labels(history))))
-        manifests = self._jobs()
-        self._report(number, self._recorder.read(lambda history: list(checker.vanished_jobs(manifests, history))))
+        with self._recorder.history() as history:
+            found = [
+                *checker.left_running(manifests, history), *checker.wrong_attempts(history),
+                *checker.wrong_labels(history), *checker.vanished_jobs(manifests, history),
+            ]  # fmt: skip
+        self._report(number, found)
         self.result.jobs.update(state_of(job) or "no state" for job in manifests)
         self._delete_jobs(number)
         self._collect(number)
@@ -324,8 +332,7 @@ class Run:
                 break
             for name in leaving:
                 with contextlib.suppress(Refused):  # it is gone by now
-                    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-                    self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
+                    self._client.request("DELETE", f"{PODS.collection(namespace)}/{name}", {"gracePeriodSeconds": 0})
             time.sleep(_POLL)
         begin = time.monotonic()
         time.sleep(_REST)
@@ -333,7 +340,8 @@ class Run:
         self._report(number, checker.writes_at_rest(writes))
 
     def _leaving(self) -> list[str]:
-        return self._recorder.read(lambda history: history.leaving(self._nodes.names))
+        with self._recorder.history() as history:
+            return history.leaving(self._nodes.names)
 
     def _check_cache(self, number: int) -> None:
         """Whether some operator's metrics agree with the API server; only the leader's have jobs."""
@@ -353,13 +361,14 @@ class Run:
     def _delete_jobs(self, number: int) -> None:
         namespace = self._options.namespace
         deadline = self._now() + _DELETION
-        self._recorder.deletes_all()
-        for plural in workload.WATCHED:
-            self._client.request("DELETE", plural.path(namespace), {"propagationPolicy": "Background"})
+        with self._recorder.history() as history:
+            history.deleted |= history.created | history.jobs.keys()
+        for kind in watched():
+            self._client.request("DELETE", kind.collection(namespace), {"propagationPolicy": "Background"})
         while found := [
             finding
-            for resource in workload.OWNED
-            for finding in checker.orphans(self._client.items(resource.path(namespace)), self._jobs())
+            for resource in OWNED
+            for finding in checker.orphans(self._client.items(resource.collection(namespace)), self._jobs())
         ]:
             if self._now() > deadline:
                 self._report(number, found)
@@ -368,34 +377,31 @@ class Run:
 
     def _collect(self, number: int) -> None:
         """Move what the recorder and the operators have found into the result."""
-        known = {(v.rule, v.detail) for v in self.result.violations}
-        fresh = [v for v in self._recorder.violations() if (v.rule, v.detail) not in known]
-        self.result.violations += fresh
-        for one in fresh:
-            self._say(f"  VIOLATION at {one.at:.0f} s: {one.rule}: {one.detail}")
+        with self._recorder.history() as history:
+            fresh, history.violations = history.violations, []
+            self.result.pods = len(history.pods)
+            # before they had ended, or while their round still had faults
+            self.result.jobs["deleted by a fault"] = sum(
+                not job.exists and not job.ended for job in history.jobs.values()
+            )
+        for violation in fresh:
+            self._violate(violation)
         for operator in self._operators.values():
             self._report(number, [("a process outlives its operator", one) for one in operator.orphans])
             operator.orphans.clear()
-        self.result.pods = self._recorder.read(lambda history: len(history.pods))
-        deleted = self._recorder.read(_deleted_jobs)
-        self.result.jobs["deleted by a fault"] = deleted
         self._say(f"  {self.result.total} faults so far, {len(self.result.violations)} violations")
 
     def _report(self, number: int, findings: Iterator[checker.Finding] | Sequence[checker.Finding]) -> None:
         for rule, detail in findings:
-            violation = Violation(rule, detail, self._now(), number)
-            self.result.violations.append(violation)
-            self._say(f"  VIOLATION at {violation.at:.0f} s: {rule}: {detail}")
+            self._violate(Violation(rule, detail, self._now(), number))
+
+    def _violate(self, violation: Violation) -> None:
+        self.result.violations.append(violation)
+        self._say(f"  VIOLATION at {violation.at:.0f} s: {violation.rule}: {violation.detail}")
 
     def _jobs(self) -> list[Mapping[str, Any]]:
         """All jobs, as the API server lists them now."""
-        found: list[Mapping[str, Any]] = []
-        for plural in workload.WATCHED:
-            version = f"{plural.group}/{plural.version}"
-            listed = self._client.request("GET", plural.path(self._options.namespace))
-            kind = str(listed.get("kind", "")).removesuffix("List")
-            found += [{"apiVersion": version, "kind": kind, **item} for item in listed.get("items") or ()]
-        return found
+        return [job for kind in watched() for job in self._client.items(kind.collection(self._options.namespace))]
 
     # --- the record
 
@@ -411,9 +417,8 @@ class Run:
             log.write(f"{self._now():8.2f} {time.strftime('%H:%M:%S')} {text}\n")
 
 
-def _deleted_jobs(history: History) -> int:
-    """Jobs that were deleted before they had ended, or while their round still had faults."""
-    return sum(1 for job in history.jobs.values() if not job.exists and not job.ended)
+def _kill(operator: Operator, fault: Fault) -> None:
+    operator.kill(fault.process)
 
 
 def _free_port() -> int:

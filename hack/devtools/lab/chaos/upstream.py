@@ -41,16 +41,17 @@ class Upstream:
 
     def __init__(self, kubeconfig: Path) -> None:
         access = parse_kubeconfig(kubeconfig.read_text())
-        self._context = ssl.create_default_context(cadata=access.authority)
+        self.context = ssl.create_default_context(cadata=access.authority)
         with tempfile.NamedTemporaryFile("w") as pair:  # the ssl module accepts only files
             pair.write(access.certificate + access.key)
             pair.flush()
-            self._context.load_cert_chain(pair.name)
+            self.context.load_cert_chain(pair.name)
+        self.url = access.server
         url = urllib.parse.urlsplit(access.server)
         self._host, self._port = str(url.hostname), url.port or 443
 
     def connect(self, timeout: float | None) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self._host, self._port, context=self._context, timeout=timeout)
+        return http.client.HTTPSConnection(self._host, self._port, context=self.context, timeout=timeout)
 
 
 class Client:
