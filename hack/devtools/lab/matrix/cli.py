@@ -29,7 +29,7 @@ from devtools.lab.load.ground import PODS
 from devtools.lab.load.watching import Watching
 from devtools.lab.matrix import report
 from devtools.lab.matrix.cells import ETCD, FRAMEWORKS, Cell, ordered
-from devtools.lab.matrix.run import Board, Run, program
+from devtools.lab.matrix.run import Board, Run
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
 from devtools.testbed.cluster import lifecycle
@@ -38,6 +38,7 @@ from devtools.testbed.cluster.settings import settings_from
 
 FOLDER = ROOT / ".build" / "matrix"
 TABLE = ROOT / "benchmarks" / "matrix.csv"
+TRAINING = Path(__file__).with_name("training.py")
 WAITING = 4
 """Cells beside the others that only wait."""
 
@@ -106,7 +107,7 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
     try:
         client.request(
             "POST", f"/api/v1/namespaces/{namespace}/configmaps",
-            {"metadata": {"name": "matrix"}, "data": {"training.py": program()}},
+            {"metadata": {"name": "matrix"}, "data": {"training.py": TRAINING.read_text()}},
         )  # fmt: skip
         for part in server:
             group = f"apis/{part['apiVersion']}" if "/" in part["apiVersion"] else f"api/{part['apiVersion']}"

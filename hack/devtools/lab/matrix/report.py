@@ -54,7 +54,7 @@ def _row(cell: Cell, one: Mapping[str, Any] | None, facts: Mapping[str, str]) ->
 
 
 def _signs(one: Mapping[str, Any]) -> str:
-    if not outcome.hangs([one]):
+    if "hangs" not in one["result"]:
         return ""
     return "; ".join(f"{name}: {line[:90].strip()}" for name, line in one.get("last", {}).items())
 
