@@ -14,7 +14,8 @@ from pathlib import Path
 
 from devtools.lab.chaos import report, workload
 from devtools.lab.chaos.report import Result
-from devtools.lab.chaos.run import RULES, Options, Run
+from devtools.lab.chaos.run import Run
+from devtools.lab.chaos.settling import RULES
 from devtools.lab.chaos.upstream import Refused
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
@@ -85,12 +86,8 @@ def chaos(arguments: argparse.Namespace) -> int:
     try:
         with ends_main_thread():
             settings = settings_from()
-            options = Options(
-                settings, kwok_program(settings), SCRATCH, f"chaos-{uuid.uuid4().hex[:6]}",
-                arguments.seed, arguments.faults, arguments.minutes, arguments.jobs,
-                workload.titled(*arguments.shapes), lambda text: print(text, flush=True),
-            )  # fmt: skip
-            Run(options, result).run()
+            run = Run(settings, result, SCRATCH, arguments.jobs, workload.titled(*arguments.shapes))
+            run.run(kwok_program(settings), f"chaos-{uuid.uuid4().hex[:6]}")
     except (ClusterError, Refused, OSError) as error:
         result.problems.append(str(error))
         print(f"chaos: {error}", file=sys.stderr)
