@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.lab.bench.peers.base import free_port
 from devtools.lab.chaos import checker, shapes
 from devtools.lab.chaos.cli import kwok_program
 from devtools.lab.chaos.faults import Fault
@@ -32,6 +31,7 @@ from devtools.lab.chaos.shapes import Ending
 from devtools.lab.chaos.upstream import MERGE, Client, Upstream
 from devtools.lab.chaos.workload import OWN, OWNED, PODS, resource_of
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.operator import free_port
 
 pytestmark = pytest.mark.long
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from devtools.lab.chaos.upstream import Client, Upstream
 from devtools.lab.chaos.webhook import SilentWebhook, rules_for
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from support.live_jobs import Cluster, v1_job
 
 TIMEOUT = 10

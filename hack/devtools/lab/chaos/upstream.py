@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from devtools.testbed.cluster.api import parse_kubeconfig
+from devtools.testbed.client import parse_kubeconfig
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
