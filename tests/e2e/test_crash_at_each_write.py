@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.lab.bench.peers.base import free_port
 from devtools.lab.chaos import checker, shapes
 from devtools.lab.chaos.cli import kwok_program
 from devtools.lab.chaos.faults import Fault
@@ -30,9 +29,11 @@ from devtools.lab.chaos.proxy import Proxy, Trail, write_kubeconfig
 from devtools.lab.chaos.recorder import Recorder
 from devtools.lab.chaos.resources import OWNED, PODS, collection_of
 from devtools.lab.chaos.shapes import Ending, Shape
-from devtools.lab.chaos.upstream import MERGE, Client, Upstream
 from devtools.lab.chaos.workload import OWN
+from devtools.lab.chaos.world import PATIENCE
+from devtools.testbed.client import MERGE, Client
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.operator import free_port
 
 pytestmark = pytest.mark.long
 
@@ -107,8 +108,7 @@ class World:
 
     def create(self, shape: Shape) -> str:
         """Create the job; its path."""
-        manifest = shape.build(Fixed())
-        manifest["metadata"] = {"name": f"job-{next(self.numbers):04d}", "labels": dict(OWN)}
+        manifest = shape.build(Fixed(), f"job-{next(self.numbers):04d}", OWN)
         path = collection_of(manifest, self.namespace)
         self.client.request("POST", path, manifest)
         return f"{path}/{manifest['metadata']['name']}"
@@ -188,14 +188,13 @@ def rank(pod: Mapping[str, Any]) -> str:
 def world(cluster: Path, crds: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("crashes")
     settings = settings_from()
-    upstream = Upstream(cluster)
-    client, injector, trail = Client(upstream), Injector(), Trail()
+    client, injector, trail = Client(cluster, patience=PATIENCE, timeout=20), Injector(), Trail()
     namespace = f"crashes-{uuid.uuid4().hex[:6]}"
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     try:
         with (
             Nodes(client, kwok_program(settings), cluster, folder),
-            Proxy("a", upstream.url, upstream.context, trail, injector) as proxy,
+            Proxy("a", client.access.server, client.context, trail, injector) as proxy,
             Recorder(client, namespace, time.monotonic) as recorder,
         ):
             write_kubeconfig(folder / "kubeconfig", proxy.url)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from devtools.lab.bench import plan, workloads
-from devtools.lab.bench.peers import catalog
+from devtools.lab.bench import peers, plan, workloads
 from devtools.lab.bench.summary import NOTHING, Samples, mean, seconds, time_of
 
 _CALLS_OF_A_JOB = 20  # Services, statuses, Events: independent of the number of replicas
@@ -29,8 +28,8 @@ class Goal:
 
 def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
     """The goals, evaluated with this run's samples; those of ansible-operator only where it took part."""
-    default, lifted, stock = catalog.DEFAULT, catalog.LIFTED, catalog.STOCK
-    python, go = catalog.BASELINE, catalog.GO_BASELINE
+    default, lifted, stock = peers.DEFAULT, peers.LIFTED, peers.STOCK
+    python, go = peers.BASELINE, peers.GO_BASELINE
 
     def at_most(text: str, workload: str, peer: str, factor: float) -> Goal:
         return _at_most(samples, text, workload, peer, factor)
@@ -62,33 +61,33 @@ def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
             text = f"2. {workload}: no slower than training-operator with its limits lifted"
             found.append(at_most(text, workload, lifted, 1.0))
     found += [_finished_cost(samples), _nothing_to_do(samples), _growth(samples), _idle(samples)]
-    found += [_idle_memory(samples, "7. idle: at most 120 MiB", catalog.OURS, 120)]
+    found += [_idle_memory(samples, "7. idle: at most 120 MiB", peers.OURS, 120)]
     found += [_fairness(samples, 0.5), _fairness(samples, 0.99)]
-    if samples.of(plan.ONE, catalog.ANSIBLE_OPERATOR):
+    if samples.of(plan.ONE, peers.ENGINE):
         found += _of_ansible_operator(samples, sizes_replicas)
     return found
 
 
 def _of_ansible_operator(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
     """The engine of the image, compared with the embedded one."""
-    engine, what = catalog.ANSIBLE_OPERATOR, "9. ansible-operator engine, "
-    found = [_at_most(samples, f"{what}one job: within 3 times", plan.ONE, catalog.OURS, 3.0, engine)]
+    engine, what = peers.ENGINE, "9. ansible-operator engine, "
+    found = [_at_most(samples, f"{what}one job: within 3 times", plan.ONE, peers.OURS, 3.0, engine)]
     for workload in (plan.MANY, plan.MOST):
         found += [
-            _at_most(samples, f"{what}{workload}: within twice", workload, catalog.OURS, 2.0, engine),
+            _at_most(samples, f"{what}{workload}: within twice", workload, peers.OURS, 2.0, engine),
             _at_most(
-                samples, f"{what}{workload}: a quarter of training-operator's time", workload, catalog.DEFAULT, 0.25,
+                samples, f"{what}{workload}: a quarter of training-operator's time", workload, peers.DEFAULT, 0.25,
                 engine,
             ),
-            _cpu(samples, f"{what}{workload}: CPU within 3 times", workload, catalog.OURS, 3.0, engine),
+            _cpu(samples, f"{what}{workload}: CPU within 3 times", workload, peers.OURS, 3.0, engine),
         ]  # fmt: skip
     if sizes_replicas:
         large = f"{max(sizes_replicas)} replicas"
-        found.append(_at_most(samples, f"{what}{large}: within 1.2 times", large, catalog.OURS, 1.2, engine))
+        found.append(_at_most(samples, f"{what}{large}: within 1.2 times", large, peers.OURS, 1.2, engine))
     return [*found, _idle_memory(samples, f"{what}idle: at most 150 MiB", engine, 150)]
 
 
-def _at_most(samples: Samples, text: str, workload: str, peer: str, factor: float, subject: str = catalog.OURS) -> Goal:
+def _at_most(samples: Samples, text: str, workload: str, peer: str, factor: float, subject: str = peers.OURS) -> Goal:
     """The subject's time in a workload, compared with a peer's."""
     mine, theirs = time_of(samples, workload, subject), time_of(samples, workload, peer)
     if mine is None or theirs is None:
@@ -99,7 +98,7 @@ def _at_most(samples: Samples, text: str, workload: str, peer: str, factor: floa
     return Goal(text, found, mine.median <= factor * theirs.median)
 
 
-def _cpu(samples: Samples, text: str, workload: str, peer: str, factor: float, subject: str = catalog.OURS) -> Goal:
+def _cpu(samples: Samples, text: str, workload: str, peer: str, factor: float, subject: str = peers.OURS) -> Goal:
     """The subject's CPU time a job in a workload, compared with a peer's."""
     mine, theirs = (_cpu_of_a_job(samples, workload, one) for one in (subject, peer))
     if not mine or not theirs:
@@ -120,7 +119,7 @@ def _idle_memory(samples: Samples, text: str, peer: str, most: int) -> Goal:
 
 def _no_call_but_creation(samples: Samples, workload: str) -> Goal:
     text = f"3. {workload}: no API call per replica but its pod's creation"
-    whole = [s for s in samples.of(workload, catalog.OURS) if s.complete]
+    whole = [s for s in samples.of(workload, peers.OURS) if s.complete]
     if not whole:
         return Goal(text, NOTHING, None)
     beyond = max(s.reads + s.writes - s.pods for s in whole)
@@ -130,7 +129,7 @@ def _no_call_but_creation(samples: Samples, workload: str) -> Goal:
 def _finished_cost(samples: Samples) -> Goal:
     """Compared with jobs of the same session, minutes before, because the machine's speed varies between sessions."""
     text = "4. a new job among finished ones: within 1.2 times one without them"
-    alone, among = (time_of(samples, workload, catalog.OURS) for workload in (plan.ALONE, plan.FINISHED))
+    alone, among = (time_of(samples, workload, peers.OURS) for workload in (plan.ALONE, plan.FINISHED))
     if alone is None or among is None:
         return Goal(text, NOTHING, None)
     share = among.median / alone.median
@@ -140,11 +139,11 @@ def _finished_cost(samples: Samples) -> Goal:
 def _fairness(samples: Samples, share: float) -> Goal:
     """Both of one session."""
     text = f"8. a small job while a large one is created: within twice its time alone (p{100 * share:.0f})"
-    alone, beside = (samples.p(workload, catalog.OURS, share) for workload in (plan.BEFORE, plan.BESIDE))
+    alone, beside = (samples.p(workload, peers.OURS, share) for workload in (plan.BEFORE, plan.BESIDE))
     if not alone or beside is None:
         return Goal(text, NOTHING, None)
     found = f"{seconds(beside)} s against {seconds(alone)} s: {beside / alone:.2f} times"
-    last = samples.of(plan.BESIDE, catalog.OURS)[-1]
+    last = samples.of(plan.BESIDE, peers.OURS)[-1]
     created = f"{last.extra['pods_of_the_large_job']:.0f} of {last.extra['large']:.0f} pods"
     return Goal(text, f"{found}; the large job had {created} when the last small one began", beside <= 2 * alone)
 
@@ -152,7 +151,7 @@ def _fairness(samples: Samples, share: float) -> Goal:
 def _nothing_to_do(samples: Samples) -> Goal:
     """A starting operator reconciles every existing job; only the new one needs a write."""
     text = "5. a reconcile with nothing to do: no write"
-    restarts = [s for s in samples.of(plan.RESTART, catalog.OURS) if s.complete]
+    restarts = [s for s in samples.of(plan.RESTART, peers.OURS) if s.complete]
     if not restarts:
         return Goal(text, NOTHING, None)
     worst = max(restarts, key=lambda s: s.writes)
@@ -164,7 +163,7 @@ def _nothing_to_do(samples: Samples) -> Goal:
 
 def _growth(samples: Samples) -> Goal:
     text = "6. cost grows linearly: CPU of a job with many others within 1.25 times that with few"
-    few, many = (_cpu_of_a_job(samples, workload, catalog.OURS) for workload in (plan.MANY, plan.MOST))
+    few, many = (_cpu_of_a_job(samples, workload, peers.OURS) for workload in (plan.MANY, plan.MOST))
     if not few or not many:
         return Goal(text, NOTHING, None)
     share = many / few
@@ -172,6 +171,6 @@ def _growth(samples: Samples) -> Goal:
 
 
 def _idle(samples: Samples) -> Goal:
-    shares = [s.extra["core_share"] for s in samples.of(plan.IDLE, catalog.OURS)]
+    shares = [s.extra["core_share"] for s in samples.of(plan.IDLE, peers.OURS)]
     text = "7. idle: below 1% of a core"
     return Goal(text, f"{100 * max(shares):.2f}%", max(shares) < 0.01) if shares else Goal(text, NOTHING, None)

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from devtools.lab.bench import account, cli, machine, plan, plots, summary
-from devtools.lab.bench.client import Client
+from devtools.lab.bench import cli, peers, plan, plots, summary
 from devtools.lab.bench.measures import Sample, known, percentile
-from devtools.lab.bench.peers import ours
 from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.workloads import FULL, SMALLEST, Sizes
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed import machine
 from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.ground import prepared
 
 TABLE = ROOT / "benchmarks" / "GROWTH.md"
 PICTURE = ROOT / "docs" / "growth.svg"
@@ -129,7 +129,7 @@ def draw(found: Sequence[Step], path: Path) -> None:
 
 def measure(context: BenchContext) -> list[Sample]:
     """All samples, each written to ``SAMPLES`` as soon as it is available."""
-    peer = replace(ours.PEER, limits=replace(ours.PEER.limits, timeout=_TIMEOUT))
+    peer = replace(peers.PEERS[0], limits=peers.Limits(timeout=_TIMEOUT))
     samples: list[Sample] = []
     for sample in Session(context, plan.Session(peer, 1, (plan.GROWTH,))).run():
         samples.append(sample)
@@ -175,23 +175,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _on_a_separate_cluster(sizes: Sizes, facts_path: Path) -> None:
-    settings = settings_from()
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:5.0f} s {text}", flush=True)
+
     try:
-        lifecycle.up(settings)
-        cli.ensure_nodes(settings, nodes_for(sizes))
-        client = Client(settings.kubeconfig)
-        cli.install_crds(client)
-        account.prepare(client, cli.SCRATCH / "kubeconfig")
-        facts_path.write_text(json.dumps(machine.facts(client, nodes_for(sizes))))
-        began = time.monotonic()
-        measure(
-            BenchContext(
-                client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, sizes, nodes_for(sizes),
-                lambda text: print(f"{time.monotonic() - began:5.0f} s {text}", flush=True), throwaway=True,
-            )
-        )  # fmt: skip
+        with prepared(cli.SCRATCH, nodes_for(sizes)) as ground:
+            facts_path.write_text(json.dumps(machine.facts(ground.client, ground.nodes)))
+            measure(BenchContext(ground, sizes, say, throwaway=True))
     finally:
-        lifecycle.down(settings)
+        lifecycle.down(settings_from())
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from devtools.lab.bench.client import METADATA_ONLY, Client
 from devtools.lab.bench.workloads import JOB_LABEL, collection
+from devtools.testbed.client import METADATA_ONLY, Client
+from devtools.testbed.ground import PODS
 
-PODS = "/api/v1/namespaces/{}/pods"
 _ADDED = b'{"type":"ADDED"'
 _ERROR = b'{"type":"ERROR"'
 _GATHER = 0.01
@@ -56,7 +56,7 @@ class Observer:
         self._problem: Exception | None = None
         pods = (PODS.format(namespace), METADATA_ONLY, self._pod)
         watches = [pods, *((collection(kind, namespace), "application/json", self._job) for kind in kinds)]
-        self._connections = [client.connection(3600) for _ in watches]
+        self._connections = [client.connect(3600) for _ in watches]
         self._threads = [
             threading.Thread(target=self._follow, args=(connection, *watch), daemon=True)
             for connection, watch in zip(self._connections, watches, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from devtools.lab.bench.peers.base import Peer
+from devtools.lab.bench.peers import Peer
 from devtools.lab.bench.workloads import Sizes
 
 IDLE, ONE, MANY, KINDS, REPLICAS = "idle", "one job", "many jobs", "kinds", "replicas"

@@ -6,11 +6,11 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 
+from devtools.lab.bench import peers
 from devtools.lab.bench.goals import goals
-from devtools.lab.bench.peers import catalog
 from devtools.lab.bench.summary import NOTHING, Samples, mean, ratio, seconds, time_of
 
-OURS = next(peer.title for peer in catalog.PEERS if peer.name == catalog.OURS)
+OURS = next(peer.title for peer in peers.PEERS if peer.name == peers.OURS)
 WORKLOAD, PEER, TIME, BY_OURS = "workload", "peer", "all pods, s", "by ours"
 Rows = Sequence[Mapping[str, str]]
 
@@ -27,7 +27,7 @@ def rows(samples: Samples, titles: Mapping[str, str]) -> Rows:
 
 def _row(samples: Samples, workload: str, peer: str, title: str) -> Mapping[str, str]:
     found = samples.of(workload, peer)
-    time, ours = time_of(samples, workload, peer), time_of(samples, workload, catalog.OURS)
+    time, ours = time_of(samples, workload, peer), time_of(samples, workload, peers.OURS)
     jobs = max(1, found[0].jobs)
     counted = [s.reconciles / jobs for s in found]
     cut = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]

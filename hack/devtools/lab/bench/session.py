@@ -11,28 +11,26 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 
-from devtools.lab.bench import account, plan, processes, workloads
-from devtools.lab.bench.client import JSON, MERGE, Client, Refused
+from devtools.lab.bench import plan, workloads
 from devtools.lab.bench.measures import Sample
-from devtools.lab.bench.observer import PODS, Observer, Seen
-from devtools.lab.bench.peers.base import Peer, Running
+from devtools.lab.bench.observer import Observer, Seen
+from devtools.lab.bench.peers import Peer, Running
 from devtools.lab.bench.workloads import SMALLEST, Sizes
+from devtools.testbed import account, usage
+from devtools.testbed.client import JSON, MERGE, Refused
+from devtools.testbed.ground import PODS, Ground
 
 _WIDTH = 8
 
 
 @dataclass(frozen=True)
 class BenchContext:
-    """Settings and clients that all sessions share."""
+    """What all sessions share."""
 
-    client: Client
-    kubeconfig: Path
-    scratch: Path
+    ground: Ground
     sizes: Sizes
-    nodes: int
     say: Callable[[str], None]
     deadline: float = float("inf")
     throwaway: bool = False
@@ -48,7 +46,7 @@ class Session:
 
     def __init__(self, context: BenchContext, planned: plan.Session) -> None:
         self._context = context
-        self._client = context.client
+        self._client = context.ground.client
         self._peer = planned.peer
         self._planned = planned
         self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
@@ -89,7 +87,7 @@ class Session:
         return tuple(dict.fromkeys(("MXJob", *others, *large)))
 
     def _start(self, wait: bool = True) -> Running:
-        running = Running(self._peer, self._context.kubeconfig, self._context.scratch)
+        running = Running(self._peer, self._context.ground.kubeconfig, self._context.ground.folder).__enter__()
         self._running = running
         if wait:
             try:
@@ -165,7 +163,7 @@ class Session:
 
     def _warm_up(self, running: Running, observer: Observer) -> None:
         """Create one job that is not measured, since the first job after a start also opens connections."""
-        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.ground.nodes)
         self._submit([job], observer)
         name = job["metadata"]["name"]
         if not observer.wait(lambda: len(observer.seen(name).pods) == SMALLEST, 120):
@@ -241,16 +239,16 @@ class Session:
             present = size + self._context.sizes.singles
 
     def _idle(self) -> Sample:
-        before = processes.cpu_seconds(self._pid)
+        before = usage.cpu_seconds(self._pid)
         reads, writes = account.requests(self._client)
         began = time.monotonic()
         time.sleep(self._context.sizes.idle_seconds)
         spent = time.monotonic() - began
-        cpu = processes.cpu_seconds(self._pid) - before
+        cpu = usage.cpu_seconds(self._pid) - before
         after = account.requests(self._client)
         return self._sample(
             plan.IDLE, 0, 0, seconds=spent, cpu=cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=processes.memory(self._pid), wall=0.0, extra={"core_share": cpu / spent},
+            peak_bytes=usage.use_of(self._pid).pss, wall=0.0, extra={"core_share": cpu / spent},
         )  # fmt: skip
 
     def _singles(
@@ -259,7 +257,7 @@ class Session:
         """Jobs one after the other: each is created when the previous one is Running, as long as ``goes_on``."""
         made: list[dict[str, Any]] = []
         with self._measured(workload, made, SMALLEST, observer) as finish:
-            for job in workloads.jobs(self._prefix(), count, self._context.nodes):
+            for job in workloads.jobs(self._prefix(), count, self._context.ground.nodes):
                 if not goes_on():
                     break
                 made.append(job)
@@ -270,7 +268,7 @@ class Session:
 
     def _bulk(self, workload: str, observer: Observer, count: int, pods: int) -> Sample:
         """All jobs at once: as fast as the API server accepts them, eight at a time."""
-        made = list(workloads.jobs(self._prefix(), count, self._context.nodes, pods))
+        made = list(workloads.jobs(self._prefix(), count, self._context.ground.nodes, pods))
         return self._at_once(workload, made, pods, observer)
 
     def _at_once(self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer) -> Sample:
@@ -281,10 +279,11 @@ class Session:
 
     def _of_kind(self, kind: str, observer: Observer) -> Sample:
         """Jobs of another kind at once. The first one, which is not measured, opens what the kind needs."""
-        made, pods = workloads.jobs_of(kind, self._prefix(), 1, self._context.nodes)
+        nodes = self._context.ground.nodes
+        made, pods = workloads.jobs_of(kind, self._prefix(), 1, nodes)
         self._submit(made, observer)
         self._await(made, pods, observer)
-        made, pods = workloads.jobs_of(kind, self._prefix(), self._context.sizes.of_each_kind, self._context.nodes)
+        made, pods = workloads.jobs_of(kind, self._prefix(), self._context.sizes.of_each_kind, nodes)
         return self._at_once(workloads.of_kind(kind, len(made)), made, pods, observer)
 
     def _changes(self, observer: Observer) -> Sample:
@@ -293,7 +292,7 @@ class Session:
         workers = SMALLEST - 2
         delays: list[float | None] = []
         reads, writes = account.requests(self._client)
-        cpu = processes.cpu_seconds(self._pid)
+        cpu = usage.cpu_seconds(self._pid)
         began = time.monotonic()
         for name in names:
             path = f"{workloads.collection('MXJob', self._namespace)}/{name}"
@@ -307,28 +306,28 @@ class Session:
         return self._sample(
             plan.CHANGE, len(names), len(names), all_pods=tuple(delays),
             wall=None if None in delays else sum(filter(None, delays)), seconds=time.monotonic() - began,
-            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=processes.memory(self._pid),
+            cpu=usage.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=usage.use_of(self._pid).pss,
         )  # fmt: skip
 
     def _restart(self, running: Running, observer: Observer) -> Sample:
         """Restart the peer while the jobs exist, and create a new one at once. Times are from the start."""
         present = len(self._present())
-        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.ground.nodes)
         name = job["metadata"]["name"]
         began = time.monotonic()
         reads, writes = account.requests(self._client)
         self._submit([job], observer)
         came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._context.timeout(self._peer))
         wall = time.monotonic() - began if came else None
-        cpu = processes.cpu_seconds(self._pid)
+        cpu = usage.cpu_seconds(self._pid)
         running.wait_ready()
         self._quiet()
         after = account.requests(self._client)
         return self._sample(
             plan.RESTART, 1, SMALLEST, all_pods=(wall,), wall=wall, seconds=time.monotonic() - began, cpu=cpu,
-            reads=after[0] - reads, writes=after[1] - writes, peak_bytes=processes.memory(self._pid),
-            extra={"present": present, "cpu_until_quiet": processes.cpu_seconds(self._pid)},
+            reads=after[0] - reads, writes=after[1] - writes, peak_bytes=usage.use_of(self._pid).pss,
+            extra={"present": present, "cpu_until_quiet": usage.cpu_seconds(self._pid)},
         )  # fmt: skip
 
     def _after_finish(self, observer: Observer) -> Iterator[Sample]:
@@ -340,7 +339,7 @@ class Session:
         pods = PODS.format(self._namespace)
         patches = [("PATCH", f"{pods}/{name}-scheduler-0/status", status, MERGE) for name in names]
         reads, writes = account.requests(self._client)
-        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        cpu, began = usage.cpu_seconds(self._pid), time.monotonic()
         self._client.each(patches, _WIDTH)
         over = observer.wait(_all([observer.seen(name) for name in names], _is_over), self._context.timeout(self._peer))
         seconds = time.monotonic() - began
@@ -348,8 +347,8 @@ class Session:
         after = account.requests(self._client)
         yield self._sample(
             "finishing", len(names), 0, wall=seconds if over else None, seconds=seconds,
-            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=processes.memory(self._pid), note="" if over else "not all jobs had finished",
+            cpu=usage.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=usage.use_of(self._pid).pss, note="" if over else "not all jobs had finished",
         )  # fmt: skip
         if over:
             yield self._singles(plan.FINISHED, observer, self._context.sizes.singles)
@@ -382,9 +381,9 @@ class Session:
         assert self._running is not None
         reads, writes = account.requests(self._client)
         reconciles = self._running.reconciles()
-        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        cpu, began = usage.cpu_seconds(self._pid), time.monotonic()
         result: list[Sample] = []
-        with processes.PeakMemory(self._pid) as peak:
+        with usage.PeakMemory(self._pid) as peak:
             yield lambda: replace(result[0], peak_bytes=peak.bytes)
             seconds = time.monotonic() - began
             self._quiet()
@@ -395,7 +394,7 @@ class Session:
                 workload, len(made), len(made) * pods, **_times(names, pods, observer), seconds=seconds,
                 pods_made=observer.made(names), reads=after[0] - reads, writes=after[1] - writes,
                 reconciles=self._running.reconciles() - reconciles,
-                cpu=processes.cpu_seconds(self._pid) - cpu,
+                cpu=usage.cpu_seconds(self._pid) - cpu,
             )
         )  # fmt: skip
 

@@ -16,9 +16,9 @@ from devtools.lab.chaos import report, workload
 from devtools.lab.chaos.report import Result
 from devtools.lab.chaos.run import Run
 from devtools.lab.chaos.settling import RULES
-from devtools.lab.chaos.upstream import Refused
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed.client import Refused
 from devtools.testbed.cluster import gobuild, lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings, settings_from

@@ -11,7 +11,7 @@ from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.history import JobRecord, is_final
 from devtools.lab.chaos.recorder import Recorder
 from devtools.lab.chaos.resources import PODS, collection_of
-from devtools.lab.chaos.upstream import MERGE, Client
+from devtools.testbed.client import MERGE, Client
 
 _JSON_PATCH = "application/json-patch+json"
 

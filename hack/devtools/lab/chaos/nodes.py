@@ -14,7 +14,7 @@ from devtools.definitions import load
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.shapes import NODE_LABEL
 from devtools.lab.chaos.supervised import Supervised
-from devtools.lab.chaos.upstream import Client
+from devtools.testbed.client import Client
 from devtools.testbed.cluster import kwok
 
 COUNT = 4

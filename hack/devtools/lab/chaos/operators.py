@@ -12,16 +12,15 @@ import signal
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
 from devtools.lab.chaos.clock.sitecustomize import OFFSET_FILE
 from devtools.lab.chaos.supervised import Supervised
 from devtools.testbed.cluster import process
+from devtools.testbed.operator import READY, RUN, metrics
 
 MARK = "DLJOB_CHAOS_START"
-READY = "ready:"
 _RESTART_SECONDS = 0.5
 _ORPHAN_SECONDS = 20.0
 """How long processes of a killed operator may run: they end when they notice that their parent has gone."""
@@ -69,7 +68,7 @@ class Operator:
         self._clock.unlink(missing_ok=True)
         self._prefix = f"{os.getpid()}-{time.monotonic_ns()}-{name}"
         self._metrics = f"127.0.0.1:{metrics}"
-        command = [sys.executable, "-m", "dljob_operator", "run", *arguments, f"--metrics-bind-address={self._metrics}"]
+        command = [*RUN, *arguments, f"--metrics-bind-address={self._metrics}"]
         self._supervised = Supervised(command, self.log, _RESTART_SECONDS, self._environment, self._exited)
         self._checks: list[threading.Thread] = []
 
@@ -143,8 +142,7 @@ class Operator:
     def metrics(self) -> str:
         """The text of its metrics, "" while it does not serve them."""
         try:
-            with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=10) as response:
-                return str(response.read().decode())
+            return metrics(self._metrics)
         except OSError:
             return ""
 

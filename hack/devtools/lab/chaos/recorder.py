@@ -10,8 +10,8 @@ from typing import Any
 
 from devtools.lab.chaos.history import History
 from devtools.lab.chaos.resources import BATCH_JOBS, PODS, Resource, watched
-from devtools.lab.chaos.upstream import Client, Expired
-from devtools.lab.load.kinds import JobKind
+from devtools.testbed.client import Client, Expired
+from devtools.testbed.jobs import JobKind
 
 _PAUSE = 0.3
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from devtools.lab.load.kinds import JobKind, read_kinds, stored
+from devtools.testbed.jobs import JobKind, read_kinds, stored
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from devtools.lab.chaos.history import Violation
 from devtools.lab.chaos.injector import Injector
 from devtools.lab.chaos.report import Result
 from devtools.lab.chaos.shapes import SHAPES, Shape
-from devtools.lab.chaos.upstream import Refused
 from devtools.lab.chaos.world import started
+from devtools.testbed.client import Refused
 from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings

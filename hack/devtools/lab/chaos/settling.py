@@ -11,8 +11,8 @@ from devtools.lab.chaos import checker
 from devtools.lab.chaos.checker import Finding
 from devtools.lab.chaos.history import is_final, state_of
 from devtools.lab.chaos.resources import BATCH_JOBS, OWNED, PODS, watched
-from devtools.lab.chaos.upstream import Refused
 from devtools.lab.chaos.world import World
+from devtools.testbed.client import Refused
 
 RULES = (
     "one pod a rank at a time",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from devtools.definitions import load
-from devtools.lab.load.jobs import shape_of
+from devtools.testbed.jobs import IMAGE, kind_of
 
 EXIT = "chaos.dljob.operator/exit"
 """The exit code of every container of the pod. A pod without this annotation runs until it is deleted."""
@@ -74,28 +74,23 @@ class Shape:
     def outcome(self) -> str:
         return FAILED if self.fails else SUCCEEDED
 
-    def build(self, source: random.Random) -> dict[str, Any]:
-        """A manifest without metadata; ``source`` is the random source of the job."""
-        api_version, kind = self.kind.split()
-        layout = shape_of(api_version, kind)
-        entries: dict[str, dict[str, Any]] = {}
-        for type_, (count, ending, *own) in self.replicas.items():
-            policy = own[0] if own else "Never" if layout.type_field else self.policy
-            in_template = bool(layout.type_field or layout.single)
+    def build(self, source: random.Random, name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+        """A manifest; ``source`` is the random source of the job."""
+        kind = kind_of(*self.kind.split())
+        in_template = "Never" if kind.type_field else self.policy if kind.single else ""
+        replicas: dict[str, tuple[int, dict[str, Any]]] = {}
+        own: dict[str, str] = {}
+        for type_, (count, ending, *policy) in self.replicas.items():
             # Kubernetes does not retry a launcher's pod that ended in the future before that time has come
             clocks = SKEWED[:1] if type_ == "Launcher" else SKEWED
-            entries[type_] = {
-                layout.count_field: count,
-                **({layout.type_field: type_} if layout.type_field else {}),
-                **({} if in_template else {"restartPolicy": policy}),
-                "template": _template(
-                    self.container or layout.container, ending, source, policy if in_template else "", clocks
-                ),
-            }
-        listed = list(entries.values())
-        replicas = listed[0] if layout.single else listed if layout.type_field else entries
-        spec = {layout.field: replicas, **self.spec} if layout.field else replicas
-        return {"apiVersion": api_version, "kind": kind, "spec": spec}
+            replicas[type_] = count, _template(self.container or kind.container, ending, source, in_template, clocks)
+            if policy:
+                own[type_] = policy[0]
+        job = kind.job(name, replicas, self.policy, **self.spec)
+        for type_, one in own.items():
+            job["spec"][kind.field][type_]["restartPolicy"] = one
+        job["metadata"]["labels"] = dict(labels)
+        return job
 
 
 def _template(
@@ -114,7 +109,7 @@ def _template(
             "tolerations": [{"operator": "Exists"}],
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": source.choice((0, 1, 2)),
-            "containers": [{"name": container, "image": "example.com/none:1", "command": ["train"]}],
+            "containers": [{"name": container, "image": IMAGE, "command": ["train"]}],
         },
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.resources import OWNED, watched
-from devtools.lab.chaos.upstream import Client
+from devtools.testbed.client import Client
 
 PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"

@@ -46,8 +46,8 @@ def jobs(seed: int, round_: int, count: int, shapes: Sequence[Shape] = SHAPES) -
     for number in range(round_ * count, (round_ + 1) * count):
         order = random.Random(f"order {seed} {number // len(shapes)}").sample(shapes, len(shapes))
         shape = order[number % len(shapes)]
-        metadata = {"name": f"job-{number:04d}", "labels": dict(OWN)}
-        made.append(Job({**shape.build(random.Random(f"job {seed} {number}")), "metadata": metadata}, shape.outcome))
+        manifest = shape.build(random.Random(f"job {seed} {number}"), f"job-{number:04d}", OWN)
+        made.append(Job(manifest, shape.outcome))
     return made
 
 

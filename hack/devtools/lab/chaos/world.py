@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from devtools.lab.bench.peers.base import free_port
 from devtools.lab.chaos.faults import OPERATORS, Fault
 from devtools.lab.chaos.injector import Injector
 from devtools.lab.chaos.nodes import Nodes
@@ -17,9 +16,13 @@ from devtools.lab.chaos.operators import Operator
 from devtools.lab.chaos.proxy import Proxy, Trail, write_kubeconfig
 from devtools.lab.chaos.recorder import Recorder
 from devtools.lab.chaos.resources import watched
-from devtools.lab.chaos.upstream import Client, Refused, Upstream
 from devtools.lab.chaos.webhook import SilentWebhook
+from devtools.testbed.client import Client, Refused
 from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.operator import free_port
+
+PATIENCE = 420.0
+"""Seconds for which a request is repeated: the kubelet may restart the API server only after five minutes."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,7 @@ def started(
     settings: Settings, kwok: Path, folder: Path, namespace: str, injector: Injector, clock: Callable[[], float]
 ) -> Iterator[World]:
     """``kwok`` is the program, and ``folder`` is for logs. At the end nothing is left of all this."""
-    upstream = Upstream(settings.kubeconfig)
-    client, trail = Client(upstream), Trail()
+    client, trail = Client(settings.kubeconfig, patience=PATIENCE, timeout=20), Trail()
     operators: dict[str, Operator] = {}
     proxies: dict[str, Proxy] = {}
     arguments = [
@@ -64,7 +66,7 @@ def started(
         nodes = stack.enter_context(Nodes(client, kwok, settings.kubeconfig, folder))
         webhook = stack.enter_context(SilentWebhook(client, namespace))
         for name in OPERATORS:
-            proxy = stack.enter_context(Proxy(name, upstream.url, upstream.context, trail, injector))
+            proxy = stack.enter_context(Proxy(name, client.access.server, client.context, trail, injector))
             kubeconfig = folder / f"kubeconfig-{name}"
             write_kubeconfig(kubeconfig, proxy.url)
             operator = stack.enter_context(Operator(name, kubeconfig, folder, arguments, free_port()))

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 
 from devtools.lab.demo.deployed import DeployedOperator
-from devtools.lab.demo.operator_process import OperatorError
 from devtools.testbed.cluster.settings import Settings, settings_from
+from devtools.testbed.operator import OperatorError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

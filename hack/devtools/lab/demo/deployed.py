@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from devtools.definitions import load_all
-from devtools.lab.demo.operator_process import OperatorError
 from devtools.paths import ROOT
 from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.operator import OperatorError
 
 NAMESPACE = "dljob-system"
 NAME = "dljob-operator"

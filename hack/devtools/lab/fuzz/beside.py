@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from devtools.lab.bench.client import Client
 from devtools.lab.bench.measures import percentile
-from devtools.lab.bench.observer import PODS as PATH
 from devtools.lab.bench.observer import Observer
 from devtools.lab.bench.workloads import JOB_LABEL, collection, job
-from devtools.lab.load.watching import Watching
+from devtools.testbed.client import Client
+from devtools.testbed.ground import PODS as PATH
+from devtools.testbed.watching import Watching
 
 PODS = 3
 _TIMEOUT = 60.0

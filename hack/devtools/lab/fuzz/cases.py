@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devtools.lab.fuzz import mutations, schema, values
-from devtools.lab.load.jobs import IMAGE, SHAPES, small_job
-from devtools.lab.load.kinds import JobKind
 from devtools.testbed.cluster.kwok import node_name
+from devtools.testbed.jobs import IMAGE, JobKind
 
 Resource = dict[str, Any]
 
@@ -66,7 +65,7 @@ def case(kinds: Sequence[JobKind], seed: int, number: int) -> Case:
     (origin,) = rng.choices([name for name, _ in _ORIGINS], [weight for _, weight in _ORIGINS])
     name = f"f{number}"
     node = rng.randrange(_NODES)
-    manifest = small_job(kind.api_version, kind.kind, name, node)
+    manifest = kind.small_job(name, node)
     if origin == FROM_SCHEMA or (origin == MUTATED and rng.random() < 0.3):
         _fill(manifest, kind, rng)
     names: tuple[str, ...] = ()
@@ -84,10 +83,9 @@ def _fill(manifest: Resource, kind: JobKind, rng: random.Random) -> None:
         manifest["spec"] = generated
     else:
         manifest["spec"] = {**generated, **manifest["spec"]}
-    container = SHAPES[kind.api_version, kind.kind].container
     for one in mutations.containers(manifest):  # so that more of them pass the rules
         if rng.random() < 0.8:
-            one["name"] = container
+            one["name"] = kind.container
         one["image"] = IMAGE
 
 

@@ -12,17 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from devtools.lab.bench import machine
-from devtools.lab.bench.client import Refused
-from devtools.lab.bench.peers.base import PeerFailed
 from devtools.lab.fuzz import beside, report
 from devtools.lab.fuzz.cases import Case, case
 from devtools.lab.fuzz.run import Limits, Result, Run
-from devtools.lab.load.ground import Ground, clear, left, prepared
-from devtools.lab.load.operator import JOBS, Operator
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed import machine
+from devtools.testbed.client import Refused
 from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.ground import Ground, clear, left, prepared
+from devtools.testbed.operator import JOBS, OperatorError, ProbedOperator
 
 FOLDER = ROOT / ".build" / "fuzz"
 TABLE = ROOT / "benchmarks" / "FUZZ.md"
@@ -56,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, SystemExit):
         print("fuzz: interrupted; the report has what was done until then", file=sys.stderr)
         return 1
-    except (ClusterError, PeerFailed, Refused, OSError) as error:  # TimeoutError is one of the last
+    except (ClusterError, OperatorError, Refused, OSError) as error:  # TimeoutError is one of the last
         print(f"fuzz: {error}", file=sys.stderr)
         return 1
     return 1 if result.violations or not result.complete else 0
@@ -67,7 +66,7 @@ def _fuzz(ground: Ground, options: argparse.Namespace, result: Result, say: Call
     with (
         ground.namespace("fuzz") as namespace,
         ground.namespace("fuzz-healthy") as healthy,
-        Operator(ground.kubeconfig, ground.folder, _ARGUMENTS) as operator,
+        ProbedOperator(ground.kubeconfig, ground.folder, _ARGUMENTS) as operator,
         beside.Beside(ground.client, healthy) as jobs,
     ):
         run = Run(ground, operator, namespace, limits, say)

@@ -22,19 +22,19 @@ from typing import Any
 import yaml
 
 from devtools.build.images import build_and_push, definition
-from devtools.lab.bench.client import Client
-from devtools.lab.bench.machine import commit
-from devtools.lab.demo.operator_process import OperatorError, OperatorProcess
-from devtools.lab.load.ground import PODS
-from devtools.lab.load.watching import Watching
 from devtools.lab.matrix import report
 from devtools.lab.matrix.cells import ETCD, FRAMEWORKS, Cell, ordered
 from devtools.lab.matrix.run import Board, Run
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed.client import Client
 from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.ground import PODS
+from devtools.testbed.machine import commit
+from devtools.testbed.operator import OperatorError, OperatorProcess
+from devtools.testbed.watching import Watching
 
 FOLDER = ROOT / ".build" / "matrix"
 TABLE = ROOT / "benchmarks" / "matrix.csv"

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from devtools.lab.bench.client import MERGE, Client, Refused
-from devtools.lab.load.ground import PODS
 from devtools.lab.matrix import cells, outcome
 from devtools.lab.matrix.cells import Cell, manifest
 from devtools.lab.matrix.outcome import Seen
+from devtools.testbed.client import MERGE, Client, Refused
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.kindcluster import Kind
+from devtools.testbed.ground import PODS
 
 STEP = re.compile(r"step \d+ of \d+, (\d+) processes")
 VERSION = re.compile(r"version (\S.*)")

@@ -15,19 +15,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from devtools.lab.bench import machine
-from devtools.lab.bench.client import Refused
-from devtools.lab.bench.peers.base import PeerFailed
-from devtools.lab.load.ground import clear, prepared
-from devtools.lab.load.log import Log
-from devtools.lab.load.operator import Operator
 from devtools.lab.soak import report, samples
 from devtools.lab.soak.in_turn import Compared, with_a_young_process
 from devtools.lab.soak.mix import fitting
 from devtools.lab.soak.run import Soak, Stalled
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed import machine
+from devtools.testbed.client import Refused
 from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.ground import clear, prepared
+from devtools.testbed.log import Log
+from devtools.testbed.operator import OperatorError, ProbedOperator
 
 FOLDER = ROOT / ".build" / "soak"
 TABLE = ROOT / "benchmarks" / "SOAK.md"
@@ -49,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (KeyboardInterrupt, SystemExit):
             print("soak: interrupted", file=sys.stderr)
             return 1
-        except (ClusterError, PeerFailed, Refused, ValueError, OSError) as error:
+        except (ClusterError, OperatorError, Refused, ValueError, OSError) as error:
             print(f"soak: {error}", file=sys.stderr)
             return 1
         data.write_text(json.dumps(measured, indent=1))
@@ -64,7 +63,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
 
     with prepared(options.output, _NODES) as ground, ground.namespace("soak") as namespace:
         facts = machine.facts(ground.client, ground.nodes)
-        with Operator(ground.kubeconfig, ground.folder, ["--namespace", namespace]) as operator:
+        with ProbedOperator(ground.kubeconfig, ground.folder, ["--namespace", namespace]) as operator:
             say("the operator is ready")
             started = time.monotonic()
             stopped = ""
@@ -75,7 +74,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
                     compared = with_a_young_process(ground, soak, options.jobs, options.in_flight, options.limit, say)
                 except (KeyboardInterrupt, SystemExit):
                     stopped = "interrupted"
-                except (Stalled, PeerFailed) as error:
+                except (Stalled, OperatorError) as error:
                     stopped = str(error)
             seconds = time.monotonic() - started - soak.resting_seconds
             try:

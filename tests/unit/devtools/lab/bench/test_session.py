@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import pytest
 from devtools.lab.bench import plan, session
-from devtools.lab.bench.client import Client, Refused
-from devtools.lab.bench.peers.base import Peer
+from devtools.lab.bench.peers import Peer
 from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.workloads import QUICK
+from devtools.testbed.client import Client, Refused
+from devtools.testbed.ground import Ground
 
 
 class Recorded(Client):
@@ -44,7 +45,8 @@ def no_observer(*_: object) -> Iterator[None]:
 
 def session_with(client: Client, monkeypatch: pytest.MonkeyPatch, *, throwaway: bool = False) -> Session:
     monkeypatch.setattr(session, "Observer", no_observer)
-    context = BenchContext(client, Path(), Path(), QUICK, 1, lambda text: None, throwaway=throwaway)
+    ground = Ground(client, Path(), Path(), 1, ())
+    context = BenchContext(ground, QUICK, lambda text: None, throwaway=throwaway)
     return Session(context, plan.Session(cast(Peer, None), 1, ()))
 
 

@@ -11,7 +11,7 @@ from devtools.lab.chaos import checker
 from devtools.lab.chaos.disturb import Disturber
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.recorder import Recorder
-from devtools.lab.chaos.upstream import Client
+from devtools.testbed.client import Client
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/n/mxjobs"
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.nodes import Nodes
-from devtools.lab.chaos.upstream import Client
+from devtools.testbed.client import Client
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NODES = "/api/v1/nodes"

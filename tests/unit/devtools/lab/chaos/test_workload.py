@@ -82,7 +82,7 @@ def test_a_launcher_never_ends_in_the_future() -> None:
 
 def test_a_worker_that_may_not_be_replaced_belongs_to_a_job_that_fails() -> None:
     for shape in workload.titled("MPI"):
-        spec = shape.build(random.Random("a"))["spec"]
+        spec = shape.build(random.Random("a"), "j", {})["spec"]
         worker = (spec.get("mpiReplicaSpecs") or spec["replicas"])["Worker"]
         assert (worker["restartPolicy"] == "Never") == (shape.title == "MPIJob, failed worker"), shape.title
 

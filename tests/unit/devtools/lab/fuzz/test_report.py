@@ -14,7 +14,7 @@ from devtools.lab.fuzz import cli, report
 from devtools.lab.fuzz.beside import Times, delays, summary
 from devtools.lab.fuzz.cases import case
 from devtools.lab.fuzz.run import Memory, Result, Violation, identity
-from devtools.lab.load.kinds import read_kinds
+from devtools.testbed.jobs import read_kinds
 
 KINDS = read_kinds()
 TITLE = KINDS[0].title

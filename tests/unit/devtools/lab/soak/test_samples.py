@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from devtools.lab.bench import plots
-from devtools.lab.load.resources import ProcessUse, Use
 from devtools.lab.soak import report
 from devtools.lab.soak.mix import Life
 from devtools.lab.soak.progress import Done
@@ -23,6 +22,7 @@ from devtools.lab.soak.samples import (
     series,
     window,
 )
+from devtools.testbed.usage import ProcessUse, Use
 
 MIB = 2**20
 

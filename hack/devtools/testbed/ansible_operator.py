@@ -22,7 +22,7 @@ from dljob_operator.engine.kube import KubeApi, find_kubeconfig
 from dljob_operator.engine.lifecycle.crds import install_crds
 from dljob_operator.watches import load_watches
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 """Here, not from devtools: the program runs without the developers' path."""
 WATCHES = ROOT / ".build" / "ansible-operator-watches.yaml"
 RUNS = 4

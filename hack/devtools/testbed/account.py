@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from devtools.lab.bench.client import APPLY, Client
+from devtools.testbed.client import APPLY, Client
 
 NAMESPACE = "dljob-bench"
 USER = "peer"
@@ -90,8 +90,8 @@ def prepare(client: Client, kubeconfig: Path) -> None:
         path = f"/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/{name}?fieldManager=dljob-bench&force=true"
         client.request("PATCH", path, flow_schema(name, precedence), APPLY)
     token = client.request("POST", f"{accounts}/{USER}/token", {"spec": {"expirationSeconds": 24 * 3600}})
-    authority = base64.b64encode(client.authority.encode()).decode()
-    cluster = {"server": client.server, "certificate-authority-data": authority}
+    authority = base64.b64encode(client.access.authority.encode()).decode()
+    cluster = {"server": client.access.server, "certificate-authority-data": authority}
     document = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from devtools.lab.bench.client import JSON, Client, Refused
+from devtools.testbed.client import JSON, Client, Refused
 
 Event = tuple[str, dict[str, Any], float]
 _PAUSE = 0.2
@@ -54,7 +54,7 @@ class Watching:
 
     def _follow(self) -> None:
         while not self._stopping.is_set():
-            self._connection = self._client.connection(600)
+            self._connection = self._client.connect(600)
             query = f"?watch=true&allowWatchBookmarks=true&resourceVersion={self._version}"
             try:
                 for line in self._client.lines(

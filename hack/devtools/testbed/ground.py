@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.lab.bench import account, cli
-from devtools.lab.bench.client import MERGE, Client, Refused
-from devtools.lab.load.kinds import JobKind, read_kinds, stored
+from devtools.definitions import CRDS
+from devtools.testbed import account
+from devtools.testbed.client import APPLY, MERGE, Client
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.cluster.settings import Settings, settings_from
 from devtools.testbed.exclusive import exclusive
+from devtools.testbed.jobs import JobKind, read_kinds, stored
 
 PODS = "/api/v1/namespaces/{}/pods"
 MANY = (PODS, "/api/v1/namespaces/{}/services", "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices")
@@ -25,7 +26,10 @@ OWNED = (*MANY, "/api/v1/namespaces/{}/configmaps", "/apis/apps/v1/namespaces/{}
 """The collections of what jobs own, in the same form."""
 OF_THE_CLUSTER = ("kube-root-ca.crt",)
 """Names of objects that Kubernetes puts into every namespace."""
+_NAMES = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 _PAUSE = 0.2
+_SERVED = 60.0
+"""Seconds for all definitions to be served."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,46 @@ def prepared(folder: Path, nodes: int) -> Iterator[Ground]:
     settings = settings_from()
     with exclusive(settings.load_lock, "a benchmark or another load run"):
         lifecycle.up(settings)
-        nodes = cli.ensure_nodes(settings, nodes)
+        nodes = ensure_nodes(settings, nodes)
         client = Client(settings.kubeconfig)
-        cli.install_crds(client)
+        install_crds(client)
         account.prepare(client, folder / "kubeconfig")
         try:
             yield Ground(client, folder / "kubeconfig", folder, nodes, read_kinds())
         finally:
             account.remove(client)
+
+
+def ensure_nodes(settings: Settings, least: int) -> int:
+    """Ensure at least ``least`` simulated nodes in the running cluster; returns their number."""
+    with lifecycle.locked(settings):
+        session, _ = lifecycle.existing(settings)
+        nodes = max(least, session.state.kwok_nodes)
+        lifecycle.kwok_nodes(session, nodes)
+    return nodes
+
+
+def install_crds(client: Client) -> None:
+    """Apply this project's definitions and wait until the API server answers for each of their versions.
+
+    A new definition's first requests may get 404 (not yet served) or 429 (its watch cache is not yet filled).
+    Raises TimeoutError after a minute.
+    """
+    collections = []
+    for path in sorted(CRDS.glob("*.yaml")):
+        url = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{path.stem}?fieldManager=dljob-bench&force=true"
+        spec = client.request("PATCH", url, path.read_bytes(), APPLY)["spec"]
+        collections += [
+            f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1"
+            for version in spec["versions"]
+            if version["served"]
+        ]
+    deadline = time.monotonic() + _SERVED
+    for collection in collections:
+        while (answer := client.raw("GET", collection))[0] != 200:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{collection}: {answer[0]}: {answer[1][:200].decode(errors='replace')}")
+            time.sleep(0.1)
 
 
 def until(wanted: Callable[[], bool], timeout: float, what: str) -> None:
@@ -82,15 +118,9 @@ def until(wanted: Callable[[], bool], timeout: float, what: str) -> None:
 
 def names_in(client: Client, collection: str) -> list[str]:
     """The names of the objects of a collection, without those of the cluster itself. Deeply nested ones count too."""
-    path = f"{collection}?limit=500"
-    accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-    connection = client.connection()
+    connection = client.connect(120)
     try:
-        connection.request("GET", path, headers={"Accept": accept})
-        answer = connection.getresponse()
-        data = answer.read()
-        if answer.status >= 400:
-            raise Refused(answer.status, data[:500].decode(errors="replace"))
+        data = b"".join(client.lines(connection, f"{collection}?limit=500", _NAMES))
     finally:
         connection.close()
     names = (item["metadata"]["name"] for item in json.loads(data)["items"] or ())

@@ -1,19 +1,23 @@
-"""The harness's client: a collection that the API server cannot delete within one request."""
+"""The client: deletions that take several requests, connections that close, and an API server that is down."""
 
 from __future__ import annotations
 
 import http.client
+import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from devtools.lab.bench.client import Client, Refused
+from devtools.testbed import client as client_module
+from devtools.testbed.client import Client, Expired, Refused
 
 
 class Slow(Client):
     """Needs several requests to delete a collection."""
 
     def __init__(self, *statuses: int) -> None:
+        self._patience = 0.0
         self.statuses = [*statuses, 200]
 
     def raw(self, method: str, path: str, body: Any = None, content_type: str = "") -> tuple[int, bytes]:
@@ -63,11 +67,12 @@ class Interrupted:
         self.closed = True
 
 
-def client_with(*connections: Interrupted) -> Client:
+def client_with(*connections: Interrupted, patience: float = 0.0) -> Client:
     client = Client.__new__(Client)
+    client._patience, client._timeout = patience, 1.0
     client._local = threading.local()
     opened = iter(connections)
-    client.connection = lambda timeout=0.0: next(opened)  # type: ignore[method-assign,assignment,return-value]
+    client.connect = lambda timeout: next(opened)  # type: ignore[method-assign,assignment,return-value]
     return client
 
 
@@ -116,3 +121,73 @@ def test_a_new_connection_that_is_closed_is_an_error() -> None:
     client = client_with(Idle(0), Idle(1))
     with pytest.raises(http.client.RemoteDisconnected):
         client.raw("GET", "/version")
+
+
+class Restarting(Client):
+    """A client of an API server that gives these answers, 0 for none."""
+
+    def __init__(self, *statuses: int, patience: float = 60.0) -> None:
+        self._patience = patience
+        self.statuses = [*statuses]
+
+    def raw(self, method: str, path: str, body: Any = None, content_type: str = "") -> tuple[int, bytes]:
+        if (status := self.statuses.pop(0)) == CUT:
+            raise ConnectionRefusedError("down")
+        return status, b'{"a": 1}'
+
+
+def test_a_patient_client_waits_for_an_api_server_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_PAUSE", 0.0)
+    client = Restarting(CUT, 503, 403, 200)
+    assert client.request("GET", "/jobs") == {"a": 1}
+    assert not client.statuses
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_to_a_patient_client_a_repeated_request_is_no_error(status: int) -> None:
+    assert Restarting(status).request("POST", "/jobs", {}) == {}
+    with pytest.raises(Refused, match=str(status)):
+        Restarting(status, patience=0.0).request("POST", "/jobs", {})
+    assert Restarting(status, patience=0.0).request("POST", "/jobs", {}, absent=(status,)) == {}
+
+
+def test_the_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_PAUSE", 0.0)
+    with pytest.raises(TimeoutError, match="did not answer GET /jobs: down"):
+        Restarting(*[CUT] * 1_000_000, patience=0.01).request("GET", "/jobs")
+
+
+class Watched(Client):
+    """A client of a watch with these lines, or this status."""
+
+    def __init__(self, *events: dict[str, Any], status: int = 200) -> None:
+        self._events, self._status = events, status
+
+    def connect(self, timeout: float | None) -> Any:
+        return Interrupted()
+
+    def lines(self, connection: Any, path: str, accept: str = "") -> Iterator[bytes]:
+        self.path = path
+        if self._status != 200:
+            raise Refused(self._status, "no")
+        yield from (json.dumps(event).encode() for event in self._events)
+
+
+def test_a_watch_yields_its_events_from_a_version_on() -> None:
+    client = Watched({"type": "ADDED", "object": {}}, {"type": "BOOKMARK", "object": {}})
+    assert [event["type"] for event in client.watch("/pods?labelSelector=a", "7", 5)] == ["ADDED", "BOOKMARK"]
+    assert "/pods?labelSelector=a&watch=true" in client.path and "&resourceVersion=7&timeoutSeconds=5" in client.path
+
+
+@pytest.mark.parametrize(
+    ("client", "error"),
+    [
+        (Watched(status=410), Expired),
+        (Watched({"type": "ERROR", "object": {"code": 410}}), Expired),
+        (Watched({"type": "ERROR", "object": {"code": 500}}), ConnectionError),
+        (Watched(status=403), ConnectionError),
+    ],
+)
+def test_a_watch_that_cannot_go_on(client: Watched, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        list(client.watch("/pods", "7"))

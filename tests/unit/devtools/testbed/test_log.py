@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from devtools.lab.load.log import Log, unexpected
+from devtools.testbed.log import Log, unexpected
 
 LINES = [
     ('2026-01-01 INFO    reconciled kind=MXJob name=f1 ok=True', ""),

@@ -1,11 +1,11 @@
-"""The benchmark's first request for a kind comes after the API server answers for it."""
+"""A load run's first request for a kind comes after the API server answers for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from devtools.lab.bench import cli
+from devtools.testbed import ground
 
 
 class StartingServer:
@@ -28,15 +28,15 @@ class StartingServer:
 
 
 def test_each_served_version_is_asked_for_until_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(ground.time, "sleep", lambda seconds: None)
     server = StartingServer(busy=2)
-    cli.install_crds(server)  # type: ignore[arg-type]
+    ground.install_crds(server)  # type: ignore[arg-type]
     assert server.asked["/apis/kubeflow.org/v1/pytorchjobs?limit=1"] == 3
     assert set(server.asked.values()) == {3}
     assert not [path for path in server.asked if "v1alpha1" in path]
 
 
 def test_a_definition_that_is_never_served_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_SERVED", 0.0)
+    monkeypatch.setattr(ground, "_SERVED", 0.0)
     with pytest.raises(TimeoutError, match=r"limit=1: 429: storage is \(re\)initializing"):
-        cli.install_crds(StartingServer(busy=1_000_000))  # type: ignore[arg-type]
+        ground.install_crds(StartingServer(busy=1_000_000))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ COMMON = """
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-class Operator:
+class ProbedOperator:
     pid = os.getpid()
     log = Path(os.environ["DLJOB_CLUSTER_DIR"]) / "log"
     def __init__(self, *_): self.log.touch()
@@ -35,7 +35,7 @@ def prepared(*_):
     finally:
         print("account removed")
 
-from devtools.lab.load.kinds import read_kinds
+from devtools.testbed.jobs import read_kinds
 KINDS = read_kinds()
 OUTPUT = ["--output", os.environ["DLJOB_CLUSTER_DIR"]]
 """
@@ -53,7 +53,7 @@ class Beside:
     start = stop = lambda self: None
     undisturbed = block
 
-cli.prepared, cli.Operator, cli.beside.Beside = prepared, Operator, Beside
+cli.prepared, cli.ProbedOperator, cli.beside.Beside = prepared, ProbedOperator, Beside
 cli.machine.facts = lambda *_: {"machine": "two cores"}
 folder = Path(os.environ["DLJOB_CLUSTER_DIR"])
 sys.exit(cli.main([*OUTPUT, "--objects", "5", "--table", str(folder / "FUZZ.md")]))
@@ -69,7 +69,7 @@ class Soak(cli.Soak):
     def __exit__(self, *_): pass
     run = block
 
-cli.prepared, cli.Operator, cli.Soak = prepared, Operator, Soak
+cli.prepared, cli.ProbedOperator, cli.Soak = prepared, ProbedOperator, Soak
 cli.machine.facts = lambda *_: {}
 cli.clear = lambda *_: None
 cli.samples.rows = lambda *_: []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from devtools.lab.bench.client import MERGE, Client, Refused
+from devtools.testbed.client import MERGE, Client, Refused
 
 
 def ended_status(pod: Mapping[str, Any], exit_code: int) -> dict[str, Any]:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from devtools.lab.bench.client import Refused
-from devtools.lab.load.containers import end_pod, ended_status
+from devtools.lab.soak.containers import end_pod, ended_status
+from devtools.testbed.client import Refused
 
 POD = {
     "metadata": {"name": "x-worker-0", "namespace": "soak", "uid": "u1"},
