@@ -31,7 +31,7 @@ def speaker() -> Say:
     return lambda text: print(f"{time.monotonic() - began:5.0f} s {text}", flush=True)
 
 
-def done(name: str, work: Callable[[], None]) -> bool:
+def done(name: str, work: Callable[[], object]) -> bool:
     """Do the ``work``, which SIGINT, SIGTERM and SIGHUP end; says in a line why it was not done."""
     try:
         with ends_main_thread():
