@@ -48,14 +48,8 @@ class Case:
     def to_json(self) -> Resource:
         """For the folder of violations."""
         return {
-            "seed": self.seed,
-            "number": self.number,
-            "kind": self.kind.title,
-            "origin": self.origin,
-            "mutations": list(self.mutations),
-            "manifest": self.manifest,
-            "steps": [{"kind": step.kind, "body": step.body} for step in self.steps],
-        }
+            **vars(self), "kind": self.kind.title, "mutations": list(self.mutations), "steps": list(map(vars, self.steps)),
+        }  # fmt: skip
 
 
 def case(kinds: Sequence[JobKind], seed: int, number: int) -> Case:
@@ -120,26 +114,23 @@ def nonsense_status(rng: random.Random, kind: JobKind) -> Any:
     status = schema.generate(status_schema, rng, schema.Sizes(optional=0.6))
     if not isinstance(status, dict):
         return status
-    status.update(
-        rng.choice(
-            (
-                {},
-                {"state": "Succeeded", "phase": "Done"},
-                {"retries": {"job": 2**31 - 1, "Worker-0": -1, "{{ x }}": 1}},
-                {"completed": {"Worker": [0, -1, 99999]}},
-                {"completed": ["Worker-0"] * 1000, "specHash": "{{ 1 }}"},
-                {"runtimeId": values.text(rng)},
-                {"conditions": [{"type": "Succeeded", "status": "True"}] * 3},
-                {"conditions": [None, {}, {"type": "{{ x }}", "status": "True", "lastTransitionTime": "never"}]},
-                {"startTime": "9999-12-31T23:59:59Z", "completionTime": "1970-01-01T00:00:00Z"},
-                {"startTime": "yesterday"},
-                {"attempt": -(2**31), "observedGeneration": 2**62},
-                {"replicaStatuses": {"Worker": {"active": -1, "failed": 2**40}}},
-                {"unknown": values.nested(rng.choice((10, 90, 97, 98, 99, 120)), rng)},
-                {"reason": "x" * 300_000},
-            )
-        )
+    choices: tuple[Resource, ...] = (
+        {},
+        {"state": "Succeeded", "phase": "Done"},
+        {"retries": {"job": 2**31 - 1, "Worker-0": -1, "{{ x }}": 1}},
+        {"completed": {"Worker": [0, -1, 99999]}},
+        {"completed": ["Worker-0"] * 1000, "specHash": "{{ 1 }}"},
+        {"runtimeId": values.text(rng)},
+        {"conditions": [{"type": "Succeeded", "status": "True"}] * 3},
+        {"conditions": [None, {}, {"type": "{{ x }}", "status": "True", "lastTransitionTime": "never"}]},
+        {"startTime": "9999-12-31T23:59:59Z", "completionTime": "1970-01-01T00:00:00Z"},
+        {"startTime": "yesterday"},
+        {"attempt": -(2**31), "observedGeneration": 2**62},
+        {"replicaStatuses": {"Worker": {"active": -1, "failed": 2**40}}},
+        {"unknown": values.nested(rng.choice((10, 90, 97, 98, 99, 120)), rng)},
+        {"reason": "x" * 300_000},
     )
+    status.update(rng.choice(choices))
     if rng.random() < 0.4:
         holder = {"spec": status}
         mutations.mutate_values(rng, holder)
@@ -186,17 +177,8 @@ def forged_pod(rng: random.Random, manifest: Resource) -> Resource:
 
 def with_uid(body: Any, uid: str) -> Any:
     """``body`` with the job's uid in place of ``UID``; only strings that are nothing else."""
-    whole: list[Any] = [body]
-    places: list[tuple[Any, Any]] = [(whole, 0)]
-    while places:  # not recursive: a body may be nested deeper than Python's stack
-        holder, key = places.pop()
-        value = holder[key]
-        if isinstance(value, dict):
-            holder[key] = copied = dict(value)
-            places += ((copied, inner) for inner in copied)
-        elif isinstance(value, list):
-            holder[key] = items = list(value)
-            places += ((items, inner) for inner in range(len(items)))
-        elif value == UID:
+    whole = [values.copied(body)]
+    for holder, key in mutations.places(whole):
+        if holder[key] == UID:
             holder[key] = uid
     return whole[0]
