@@ -48,8 +48,11 @@ class Case:
     def to_json(self) -> Resource:
         """For the folder of violations."""
         return {
-            **vars(self), "kind": self.kind.title, "mutations": list(self.mutations), "steps": list(map(vars, self.steps)),
-        }  # fmt: skip
+            **vars(self),
+            "kind": self.kind.title,
+            "mutations": list(self.mutations),
+            "steps": [vars(step) for step in self.steps],
+        }
 
 
 def case(kinds: Sequence[JobKind], seed: int, number: int) -> Case:
@@ -177,8 +180,17 @@ def forged_pod(rng: random.Random, manifest: Resource) -> Resource:
 
 def with_uid(body: Any, uid: str) -> Any:
     """``body`` with the job's uid in place of ``UID``; only strings that are nothing else."""
-    whole = [values.copied(body)]
-    for holder, key in mutations.places(whole):
-        if holder[key] == UID:
+    whole: list[Any] = [body]
+    places: list[tuple[Any, Any]] = [(whole, 0)]
+    while places:  # not recursive: a body may be nested deeper than Python's stack
+        holder, key = places.pop()
+        value = holder[key]
+        if isinstance(value, dict):
+            holder[key] = copied = dict(value)
+            places += ((copied, inner) for inner in copied)
+        elif isinstance(value, list):
+            holder[key] = items = list(value)
+            places += ((items, inner) for inner in range(len(items)))
+        elif value == UID:
             holder[key] = uid
     return whole[0]
