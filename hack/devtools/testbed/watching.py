@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from devtools.testbed.client import JSON, Client, Refused
+from devtools.testbed.client import Client, Refused
 
 Event = tuple[str, dict[str, Any], float]
 _PAUSE = 0.2
@@ -55,11 +55,10 @@ class Watching:
     def _follow(self) -> None:
         while not self._stopping.is_set():
             self._connection = self._client.connect(600)
-            query = f"?watch=true&allowWatchBookmarks=true&resourceVersion={self._version}"
+            since = f"&resourceVersion={self._version}" if self._version else ""
+            query = f"{'&' if '?' in self._path else '?'}watch=true&allowWatchBookmarks=true{since}"
             try:
-                for line in self._client.lines(
-                    self._connection, self._path + query.removesuffix("&resourceVersion="), JSON
-                ):
+                for line in self._client.lines(self._connection, self._path + query):
                     if not self._one(line, time.monotonic()):
                         break
             except Refused as refusal:
