@@ -20,9 +20,11 @@ from devtools.lab.bench.peers import Peer, Running
 from devtools.lab.bench.workloads import SMALLEST, Sizes
 from devtools.testbed import account, usage
 from devtools.testbed.client import JSON, MERGE, Client, Refused
-from devtools.testbed.ground import PODS, Ground
+from devtools.testbed.ground import PODS, Ground, clear, until
 
 _WIDTH = 8
+_GONE = 300.0
+"""Seconds for the end of a workload's objects."""
 
 
 @dataclass(frozen=True)
@@ -149,38 +151,15 @@ class Session:
             raise
         self._client.request("DELETE", path)
         if self._context.sizes.waits_for_end:
-            self._until(lambda: not self._client.exists(path), time.monotonic() + 120)
+            until(lambda: not self._client.exists(path), 120, f"the namespace {self._namespace}")
 
     def _request_deletion(self, path: str) -> None:
         with contextlib.suppress(Refused, OSError, HTTPException):
             self._client.request("DELETE", path)
 
-    def _clear(self, timeout: float = 300.0) -> None:
-        """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second.
-
-        It would be busy with the Services' EndpointSlices while the next workload is measured. Raises Refused or
-        TimeoutError if they still exist after `timeout` seconds.
-        """
-        core = f"/api/v1/namespaces/{self._namespace}"
-        deadline = time.monotonic() + timeout
-        for kind in self._kinds:
-            path = workloads.collection(kind, self._namespace)
-            self._client.delete_all(path, {"propagationPolicy": "Background"}, deadline - time.monotonic())
-        self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, deadline - time.monotonic())
-        self._client.delete_all(f"{core}/services", {}, deadline - time.monotonic())
-        self._until(lambda: not self._left("pods") and not self._left("services"), deadline)
-        slices = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices"
-        self._client.delete_all(slices, {}, deadline - time.monotonic())
-
-    def _left(self, plural: str) -> bool:
-        return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])
-
-    @staticmethod
-    def _until(wanted: Callable[[], bool], deadline: float) -> None:
-        while not wanted():
-            if time.monotonic() > deadline:
-                raise TimeoutError("the objects of a workload still exist when their time is over")
-            time.sleep(0.1)
+    def _clear(self) -> None:
+        """The garbage collector would be busy with EndpointSlices while the next workload is measured."""
+        clear(self._context.ground, self._namespace, _GONE)
 
     def _prefix(self) -> str:
         return f"b{next(self._numbers)}"
