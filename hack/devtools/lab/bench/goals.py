@@ -120,7 +120,8 @@ def _compared(mine: str, theirs: str, share: float) -> str:
 
 def _cpu(samples: Samples, text: str, workload: str, peer: str, factor: float, subject: str = peers.OURS) -> Goal:
     """The subject's CPU time a job in a workload, compared with a peer's."""
-    return _goal(text, _cpus(*(_cpu_of_a_job(samples, workload, one) for one in (subject, peer)), factor))
+    mine, theirs = (_cpu_of_a_job(samples, workload, one) for one in (subject, peer))
+    return _goal(text, _cpus(mine, theirs, factor))
 
 
 def _cpus(mine: float, theirs: float, factor: float) -> Measured:
