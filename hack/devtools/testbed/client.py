@@ -74,11 +74,11 @@ class Client:
         """``patience``: seconds for which a request is repeated while the API server is down or overloaded.
         ``timeout``: seconds that it may take to send or receive anything."""
         self.access = parse_kubeconfig(kubeconfig.read_text())
-        self._context = ssl.create_default_context(cadata=self.access.authority)
+        self.context = ssl.create_default_context(cadata=self.access.authority)
         with tempfile.NamedTemporaryFile("w") as pair:  # the ssl module accepts only files
             pair.write(self.access.certificate + self.access.key)
             pair.flush()
-            self._context.load_cert_chain(pair.name)
+            self.context.load_cert_chain(pair.name)
         self._url = urllib.parse.urlsplit(self.access.server)
         self._local = threading.local()
         self._patience = patience
@@ -87,7 +87,7 @@ class Client:
     def connect(self, timeout: float | None) -> http.client.HTTPSConnection:
         """A further connection, such as for a watch."""
         return http.client.HTTPSConnection(
-            str(self._url.hostname), self._url.port or 443, context=self._context, timeout=timeout
+            str(self._url.hostname), self._url.port or 443, context=self.context, timeout=timeout
         )
 
     def raw(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> tuple[int, bytes]:
