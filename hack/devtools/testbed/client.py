@@ -152,24 +152,6 @@ class Client:
         """Create an object, unless it exists."""
         self.request("POST", collection, body, absent=(HTTPStatus.CONFLICT,))
 
-    def delete_all(self, collection: str, body: Mapping[str, Any], timeout: float) -> None:
-        """Delete a collection, in several requests where one is too short for it: the API server ends it after 60 s,
-        also in the middle of its response.
-
-        Raises :class:`Refused` or :class:`http.client.IncompleteRead`, also where a request that begins after
-        ``timeout`` seconds is too short.
-        """
-        deadline = time.monotonic() + timeout
-        while True:
-            is_last = time.monotonic() >= deadline
-            try:
-                self.request("DELETE", collection, body)
-                return
-            except (Refused, http.client.IncompleteRead) as error:
-                is_cut = not isinstance(error, Refused) or error.status == HTTPStatus.GATEWAY_TIMEOUT
-                if is_last or not is_cut:
-                    raise
-
     def each(self, calls: Sequence[tuple[str, str, Any, str]], width: int = 8) -> None:
         """Send requests, ``width`` at a time; raises the first error."""
         with ThreadPoolExecutor(width) as pool:

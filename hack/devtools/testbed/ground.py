@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from devtools.definitions import CRDS
 from devtools.testbed import account
@@ -42,7 +44,7 @@ class Ground:
     nodes: int
     kinds: tuple[JobKind, ...]
 
-    @contextmanager
+    @contextlib.contextmanager
     def namespace(self, prefix: str, timeout: float = 300.0) -> Iterator[str]:
         """A new namespace, deleted at the end. Raises TimeoutError if it still exists ``timeout`` seconds later."""
         name = f"{prefix}-{uuid.uuid4().hex[:8]}"
@@ -55,7 +57,7 @@ class Ground:
             until(lambda: not self.client.exists(f"/api/v1/namespaces/{name}"), timeout, f"the namespace {name}")
 
 
-@contextmanager
+@contextlib.contextmanager
 def prepared(folder: Path, nodes: int) -> Iterator[Ground]:
     """Brings up the local cluster, or uses the one that is up, which stays up.
 
@@ -137,33 +139,38 @@ def release_finalizers(ground: Ground, namespace: str) -> None:
 
 def left(ground: Ground, namespace: str, collections: Sequence[str] = OWNED) -> list[str]:
     """What still exists of jobs and of what they own, as ``plural/name``."""
-    paths = [
-        *(kind.collection(namespace) for kind in stored(ground.kinds)),
-        *(p.format(namespace) for p in collections),
-    ]
+    paths = [*_of_jobs(ground, namespace), *(path.format(namespace) for path in collections)]
     return [f"{path.rpartition('/')[2]}/{name}" for path in paths for name in names_in(ground.client, path)]
 
 
-def delete_jobs(ground: Ground, namespace: str) -> None:
-    """Delete all jobs of a namespace and release their finalizers; the garbage collector deletes what they own."""
-    for kind in stored(ground.kinds):
-        ground.client.raw("DELETE", kind.collection(namespace), {"propagationPolicy": "Background"})
-    release_finalizers(ground, namespace)
+def _of_jobs(ground: Ground, namespace: str) -> dict[str, dict[str, Any]]:
+    """The collections of jobs, each with how to delete it: the garbage collector then deletes what they own."""
+    return {kind.collection(namespace): {"propagationPolicy": "Background"} for kind in stored(ground.kinds)}
 
 
 def clear(ground: Ground, namespace: str, timeout: float) -> None:
-    """Delete all jobs, and help the garbage collector with ``MANY``.
+    """Delete all jobs of a namespace, and help the garbage collector with ``MANY``, until nothing of them is left.
 
     Raises TimeoutError with the names of what is left.
     """
-    delete_jobs(ground, namespace)
+    doomed = _of_jobs(ground, namespace)
+    for path, how in doomed.items():
+        _delete(ground.client, path, how)
+    release_finalizers(ground, namespace)
+    doomed |= {path.format(namespace): {"gracePeriodSeconds": 0} for path in MANY}
     deadline = time.monotonic() + timeout
     while remaining := left(ground, namespace):
         if time.monotonic() > deadline:
             shown = ", ".join(remaining[:10])
             raise TimeoutError(f"{len(remaining)} objects are left after {timeout:.0f} s: {shown}")
         plurals = {name.partition("/")[0] for name in remaining}
-        for collection in MANY:
-            if collection.rpartition("/")[2] in plurals:
-                ground.client.raw("DELETE", collection.format(namespace), {"gracePeriodSeconds": 0})
+        for path, how in doomed.items():
+            if path.rpartition("/")[2] in plurals:
+                _delete(ground.client, path, how)
         time.sleep(_PAUSE)
+
+
+def _delete(client: Client, collection: str, how: dict[str, Any]) -> None:
+    """Delete as much of a collection as the API server does in the 60 s after which it ends its response."""
+    with contextlib.suppress(http.client.IncompleteRead):
+        client.raw("DELETE", collection, how)

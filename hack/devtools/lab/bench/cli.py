@@ -29,6 +29,7 @@ from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.ground import Ground, prepared
 from devtools.testbed.operator import OperatorError
+from devtools.testbed.report import as_csv
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 SCRATCH = ROOT / ".build" / "bench"
@@ -141,7 +142,8 @@ class Bench:
         samples = Samples(self.samples)
         text = report.document(samples, titles, self.facts, self.context.sizes.replicas, self.left_out)
         self.output.write_text(text)
-        self.output.with_suffix(".csv").write_text(report.as_csv(report.rows(samples, titles)))
+        rows = report.rows(samples, titles)
+        self.output.with_suffix(".csv").write_text(as_csv(list(rows[0]) if rows else [report.WORKLOAD], rows))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,6 +25,7 @@ from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.ground import prepared
+from devtools.testbed.report import listed, table
 
 TABLE = ROOT / "benchmarks" / "GROWTH.md"
 PICTURE = ROOT / "docs" / "growth.svg"
@@ -82,12 +83,18 @@ def memory_of_a_job(found: Sequence[Step]) -> float:
 def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
     """GROWTH.md."""
     mib = 2**20
-    rows = [
-        f"| {s.jobs:,} | {s.added:,} | {s.made:.1f} | {s.added / s.made:.1f} | {s.seconds:.1f} |"
-        f" {s.cpu / s.added:.4f} | {s.memory / mib:.0f} | {summary.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
-        f" {s.api_server_bytes / mib:.0f} | {s.storage_bytes / mib:.0f} |"
+    head = (
+        "jobs running", "new", "until all pods exist, s", "new jobs a second", "until all run, s", "CPU s a new job",
+        "operator, peak MiB", "one more job: all pods p50, s", "idle, of a core", "API server, MiB", "etcd, MiB",
+    )  # fmt: skip
+    rows = (
+        (
+            f"{s.jobs:,}", f"{s.added:,}", f"{s.made:.1f}", f"{s.added / s.made:.1f}", f"{s.seconds:.1f}",
+            f"{s.cpu / s.added:.4f}", f"{s.memory / mib:.0f}", summary.seconds(s.latency), f"{100 * s.idle_share:.1f}%",
+            f"{s.api_server_bytes / mib:.0f}", f"{s.storage_bytes / mib:.0f}",
+        )
         for s in found
-    ]
+    )  # fmt: skip
     lines = [
         "# Cost by number of jobs",
         "",
@@ -95,13 +102,9 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
         "on one machine. Each row covers the jobs added since the previous row; after them nothing changed for",
         "ten seconds, and then some more jobs were created one by one.",
         "",
-        *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
+        *listed({key: value for key, value in facts.items() if key != "peers"}),
         "",
-        "| jobs running | new | until all pods exist, s | new jobs a second | until all run, s | CPU s a new job |"
-        " operator, peak MiB |"
-        " one more job: all pods p50, s | idle, of a core | API server, MiB | etcd, MiB |",
-        "| --- " * 11 + "|",
-        *rows,
+        *table(head, rows),
         "",
     ]
     if len(found) > 1:

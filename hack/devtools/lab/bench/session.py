@@ -19,10 +19,12 @@ from devtools.lab.bench.observer import Observer, Seen
 from devtools.lab.bench.peers import Peer, Running
 from devtools.lab.bench.workloads import SMALLEST, Sizes
 from devtools.testbed import account, usage
-from devtools.testbed.client import JSON, MERGE, Refused
-from devtools.testbed.ground import PODS, Ground
+from devtools.testbed.client import JSON, MERGE, Client, Refused
+from devtools.testbed.ground import PODS, Ground, clear, until
 
 _WIDTH = 8
+_GONE = 300.0
+"""Seconds for the end of a workload's objects."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,30 @@ class BenchContext:
     def timeout(self, peer: Peer) -> float:
         """Seconds that a workload may take before it is stopped."""
         return max(5.0, min(peer.limits.timeout, self.deadline - time.monotonic()))
+
+
+class Meter:
+    """What a peer uses from now on, as the API server and the kernel count it."""
+
+    def __init__(self, client: Client, pid: int) -> None:
+        self._client, self._pid = client, pid
+        self._reads, self._writes = account.requests(client)
+        self._cpu, self._began = usage.cpu_seconds(pid), time.monotonic()
+        self._stopped: float | None = None
+
+    def stop(self) -> None:
+        """The time ends here; requests and CPU time count until :meth:`used`."""
+        self._stopped = time.monotonic()
+
+    def used(self) -> dict[str, Any]:
+        """Measures of a sample; the memory is that of now."""
+        seconds = (self._stopped or time.monotonic()) - self._began
+        cpu = usage.cpu_seconds(self._pid) - self._cpu
+        reads, writes = account.requests(self._client)
+        return {
+            "seconds": seconds, "cpu": cpu, "reads": reads - self._reads, "writes": writes - self._writes,
+            "peak_bytes": usage.use_of(self._pid).pss,
+        }  # fmt: skip
 
 
 class Session:
@@ -125,38 +151,15 @@ class Session:
             raise
         self._client.request("DELETE", path)
         if self._context.sizes.waits_for_end:
-            self._until(lambda: not self._client.exists(path), time.monotonic() + 120)
+            until(lambda: not self._client.exists(path), 120, f"the namespace {self._namespace}")
 
     def _request_deletion(self, path: str) -> None:
         with contextlib.suppress(Refused, OSError, HTTPException):
             self._client.request("DELETE", path)
 
-    def _clear(self, timeout: float = 300.0) -> None:
-        """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second.
-
-        It would be busy with the Services' EndpointSlices while the next workload is measured. Raises Refused or
-        TimeoutError if they still exist after `timeout` seconds.
-        """
-        core = f"/api/v1/namespaces/{self._namespace}"
-        deadline = time.monotonic() + timeout
-        for kind in self._kinds:
-            path = workloads.collection(kind, self._namespace)
-            self._client.delete_all(path, {"propagationPolicy": "Background"}, deadline - time.monotonic())
-        self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, deadline - time.monotonic())
-        self._client.delete_all(f"{core}/services", {}, deadline - time.monotonic())
-        self._until(lambda: not self._left("pods") and not self._left("services"), deadline)
-        slices = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices"
-        self._client.delete_all(slices, {}, deadline - time.monotonic())
-
-    def _left(self, plural: str) -> bool:
-        return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])
-
-    @staticmethod
-    def _until(wanted: Callable[[], bool], deadline: float) -> None:
-        while not wanted():
-            if time.monotonic() > deadline:
-                raise TimeoutError("the objects of a workload still exist when their time is over")
-            time.sleep(0.1)
+    def _clear(self) -> None:
+        """The garbage collector would be busy with EndpointSlices while the next workload is measured."""
+        clear(self._context.ground, self._namespace, _GONE)
 
     def _prefix(self) -> str:
         return f"b{next(self._numbers)}"
@@ -239,17 +242,10 @@ class Session:
             present = size + self._context.sizes.singles
 
     def _idle(self) -> Sample:
-        before = usage.cpu_seconds(self._pid)
-        reads, writes = account.requests(self._client)
-        began = time.monotonic()
+        meter = self._meter()
         time.sleep(self._context.sizes.idle_seconds)
-        spent = time.monotonic() - began
-        cpu = usage.cpu_seconds(self._pid) - before
-        after = account.requests(self._client)
-        return self._sample(
-            plan.IDLE, 0, 0, seconds=spent, cpu=cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=usage.use_of(self._pid).pss, wall=0.0, extra={"core_share": cpu / spent},
-        )  # fmt: skip
+        used = meter.used()
+        return self._sample(plan.IDLE, 0, 0, **used, wall=0.0, extra={"core_share": used["cpu"] / used["seconds"]})
 
     def _singles(
         self, workload: str, observer: Observer, count: int, goes_on: Callable[[], bool] = lambda: True
@@ -291,65 +287,50 @@ class Session:
         names = sorted(self._present())[: self._context.sizes.changes]
         workers = SMALLEST - 2
         delays: list[float | None] = []
-        reads, writes = account.requests(self._client)
-        cpu = usage.cpu_seconds(self._pid)
-        began = time.monotonic()
+        meter = self._meter()
         for name in names:
             path = f"{workloads.collection('MXJob', self._namespace)}/{name}"
             self._client.request("PATCH", path, workloads.one_more_worker(workers), MERGE)
             patched = time.monotonic()
-            new = f"{name}-worker-{workers}"
-            came = observer.wait(lambda new=new, name=name: new in observer.seen(name).names, 30)  # type: ignore[misc]
+            new, seen = f"{name}-worker-{workers}", observer.seen(name)
+            came = observer.wait(lambda new=new, seen=seen: new in seen.names, 30)  # type: ignore[misc]
             delays.append(time.monotonic() - patched if came else None)
         time.sleep(self._context.sizes.settle_seconds)
-        after = account.requests(self._client)
-        return self._sample(
-            plan.CHANGE, len(names), len(names), all_pods=tuple(delays),
-            wall=None if None in delays else sum(filter(None, delays)), seconds=time.monotonic() - began,
-            cpu=usage.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=usage.use_of(self._pid).pss,
-        )  # fmt: skip
+        wall = None if None in delays else sum(filter(None, delays))
+        return self._sample(plan.CHANGE, len(names), len(names), **meter.used(), all_pods=tuple(delays), wall=wall)
 
     def _restart(self, running: Running, observer: Observer) -> Sample:
         """Restart the peer while the jobs exist, and create a new one at once. Times are from the start."""
         present = len(self._present())
         (job,) = workloads.jobs(self._prefix(), 1, self._context.ground.nodes)
         name = job["metadata"]["name"]
-        began = time.monotonic()
-        reads, writes = account.requests(self._client)
+        began, meter = time.monotonic(), self._meter()
         self._submit([job], observer)
         came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._context.timeout(self._peer))
         wall = time.monotonic() - began if came else None
         cpu = usage.cpu_seconds(self._pid)
         running.wait_ready()
         self._quiet()
-        after = account.requests(self._client)
-        return self._sample(
-            plan.RESTART, 1, SMALLEST, all_pods=(wall,), wall=wall, seconds=time.monotonic() - began, cpu=cpu,
-            reads=after[0] - reads, writes=after[1] - writes, peak_bytes=usage.use_of(self._pid).pss,
-            extra={"present": present, "cpu_until_quiet": usage.cpu_seconds(self._pid)},
-        )  # fmt: skip
+        extra = {"present": present, "cpu_until_quiet": usage.cpu_seconds(self._pid)}
+        used = {**meter.used(), "cpu": cpu, "seconds": time.monotonic() - began}
+        return self._sample(plan.RESTART, 1, SMALLEST, **used, all_pods=(wall,), wall=wall, extra=extra)
 
     def _after_finish(self, observer: Observer) -> Iterator[Sample]:
         """Let every scheduler pod succeed; when all jobs have finished, create new ones one by one."""
         names = self._present()
+        pods = PODS.format(self._namespace)
         succeeded = {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "name": workloads.CONTAINER}
         terminated = {**succeeded, "image": "", "imageID": "", "ready": False, "restartCount": 0}
         status = {"status": {"phase": "Succeeded", "containerStatuses": [terminated]}}
-        pods = PODS.format(self._namespace)
         patches = [("PATCH", f"{pods}/{name}-scheduler-0/status", status, MERGE) for name in names]
-        reads, writes = account.requests(self._client)
-        cpu, began = usage.cpu_seconds(self._pid), time.monotonic()
+        meter = self._meter()
         self._client.each(patches, _WIDTH)
         over = observer.wait(_all([observer.seen(name) for name in names], _is_over), self._context.timeout(self._peer))
-        seconds = time.monotonic() - began
+        meter.stop()
         self._quiet()
-        after = account.requests(self._client)
-        yield self._sample(
-            "finishing", len(names), 0, wall=seconds if over else None, seconds=seconds,
-            cpu=usage.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=usage.use_of(self._pid).pss, note="" if over else "not all jobs had finished",
-        )  # fmt: skip
+        note = "" if over else "not all jobs had finished"
+        used = meter.used()
+        yield self._sample("finishing", len(names), 0, **used, wall=used["seconds"] if over else None, note=note)
         if over:
             yield self._singles(plan.FINISHED, observer, self._context.sizes.singles)
 
@@ -379,24 +360,23 @@ class Session:
         self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer
     ) -> Iterator[Callable[[], Sample]]:
         assert self._running is not None
-        reads, writes = account.requests(self._client)
         reconciles = self._running.reconciles()
-        cpu, began = usage.cpu_seconds(self._pid), time.monotonic()
+        meter = self._meter()
         result: list[Sample] = []
         with usage.PeakMemory(self._pid) as peak:
             yield lambda: replace(result[0], peak_bytes=peak.bytes)
-            seconds = time.monotonic() - began
+            meter.stop()
             self._quiet()
-        after = account.requests(self._client)
         names = [job["metadata"]["name"] for job in made]
         result.append(
             self._sample(
-                workload, len(made), len(made) * pods, **_times(names, pods, observer), seconds=seconds,
-                pods_made=observer.made(names), reads=after[0] - reads, writes=after[1] - writes,
-                reconciles=self._running.reconciles() - reconciles,
-                cpu=usage.cpu_seconds(self._pid) - cpu,
+                workload, len(made), len(made) * pods, **meter.used(), **_times(names, pods, observer),
+                pods_made=observer.made(names), reconciles=self._running.reconciles() - reconciles,
             )
         )  # fmt: skip
+
+    def _meter(self) -> Meter:
+        return Meter(self._client, self._pid)
 
     def _quiet(self) -> None:
         """Wait until the peer has made no write for a while."""

@@ -12,9 +12,10 @@ import yaml
 
 from devtools.build.images.errors import ImagesError
 from devtools.lab.demo import training
-from devtools.lab.demo.deployed import DeployedOperator
+from devtools.lab.demo.deploy import DeployedOperator
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed.client import Client, Refused
 from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings, settings_from
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # a terminated demo cleans up like an interrupted one
         with ends_main_thread(), cluster(settings_from(), keep) as settings:
             accuracy = demonstrate(settings, keep, given.engine)
-    except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
+    except (ClusterError, ImagesError, OperatorError, training.TrainingError, Refused, OSError) as e:
         print(f"\ndemo failed: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -91,11 +92,11 @@ def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> floa
         operator.wait_ready()
         print(f"    {operator.ready_line}")
         headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")
-        result = training.run(settings.kubeconfig, manifest, TRAINING_LIMIT, keep)
+        result = training.run(Client(settings.kubeconfig), manifest, TRAINING_LIMIT, keep)
     headline("the result")
     print(result.text())
-    if result.state != "Succeeded":
-        raise training.TrainingError(f"the job finished with state {result.state}: {result.reason}")
+    if result.status["state"] != "Succeeded":
+        raise training.TrainingError("the job did not succeed")
     if result.accuracy is None or result.accuracy < WANTED_ACCURACY:
         raise training.TrainingError(f"test accuracy {result.accuracy}, expected at least {WANTED_ACCURACY}")
     return result.accuracy

@@ -1,4 +1,4 @@
-"""The client: deletions that take several requests, connections that close, and an API server that is down."""
+"""The client: connections that close, an API server that is down, and watches."""
 
 from __future__ import annotations
 
@@ -11,45 +11,6 @@ from typing import Any
 import pytest
 from devtools.testbed import client as client_module
 from devtools.testbed.client import Client, Expired, Refused
-
-
-class Slow(Client):
-    """Needs several requests to delete a collection."""
-
-    def __init__(self, *statuses: int) -> None:
-        self._patience = 0.0
-        self.statuses = [*statuses, 200]
-
-    def raw(self, method: str, path: str, body: Any = None, content_type: str = "") -> tuple[int, bytes]:
-        assert (method, path, body) == ("DELETE", "/jobs", {"a": 1})
-        if (status := self.statuses.pop(0)) == CUT:
-            raise http.client.IncompleteRead(b"{")
-        return status, b"{}"
-
-
-CUT = 0
-"""Stands for a response that ends in the middle."""
-
-
-def test_a_collection_is_deleted_in_several_requests() -> None:
-    client = Slow(504, CUT, 504)
-    client.delete_all("/jobs", {"a": 1}, 60)
-    assert not client.statuses
-
-
-def test_a_response_that_ends_in_the_middle_is_an_error_at_the_end_of_the_time() -> None:
-    client = Slow(CUT, CUT)
-    with pytest.raises(http.client.IncompleteRead):
-        client.delete_all("/jobs", {"a": 1}, 0)
-    assert client.statuses == [CUT, 200]
-
-
-@pytest.mark.parametrize(("timeout", "statuses", "left"), [(60, [403], 1), (0, [504, 504], 2)])
-def test_a_refusal_and_the_end_of_the_time_are_errors(timeout: float, statuses: list[int], left: int) -> None:
-    client = Slow(*statuses)
-    with pytest.raises(Refused, match=str(statuses[0])):
-        client.delete_all("/jobs", {"a": 1}, timeout)
-    assert len(client.statuses) == left
 
 
 class Interrupted:
@@ -123,6 +84,9 @@ def test_a_new_connection_that_is_closed_is_an_error() -> None:
         client.raw("GET", "/version")
 
 
+NONE = 0
+
+
 class Restarting(Client):
     """A client of an API server that gives these answers, 0 for none."""
 
@@ -131,14 +95,14 @@ class Restarting(Client):
         self.statuses = [*statuses]
 
     def raw(self, method: str, path: str, body: Any = None, content_type: str = "") -> tuple[int, bytes]:
-        if (status := self.statuses.pop(0)) == CUT:
+        if (status := self.statuses.pop(0)) == NONE:
             raise ConnectionRefusedError("down")
         return status, b'{"a": 1}'
 
 
 def test_a_patient_client_waits_for_an_api_server_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAUSE", 0.0)
-    client = Restarting(CUT, 503, 403, 200)
+    client = Restarting(NONE, 503, 403, 200)
     assert client.request("GET", "/jobs") == {"a": 1}
     assert not client.statuses
 
@@ -154,7 +118,7 @@ def test_to_a_patient_client_a_repeated_request_is_no_error(status: int) -> None
 def test_the_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAUSE", 0.0)
     with pytest.raises(TimeoutError, match="did not answer GET /jobs: down"):
-        Restarting(*[CUT] * 1_000_000, patience=0.01).request("GET", "/jobs")
+        Restarting(*[NONE] * 1_000_000, patience=0.01).request("GET", "/jobs")
 
 
 class Watched(Client):

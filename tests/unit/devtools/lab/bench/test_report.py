@@ -4,6 +4,7 @@ import pytest
 from devtools.lab.bench import goals, peers, plan, report
 from devtools.lab.bench.measures import Sample
 from devtools.lab.bench.summary import Samples
+from devtools.testbed.report import as_csv
 
 TITLES = {peer.name: peer.title for peer in peers.PEERS}
 
@@ -161,7 +162,7 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     assert (default[4], default[6], default[-1]) == ("> 20", "10.00", "4 of 8 pods after 10 s")
     assert ours[10:13] == ["3.0", "0.0 + 10.0", "0.250"]
     assert baseline[10] == "-"
-    head, first, *_ = report.as_csv(found).splitlines()
+    head, first, *_ = as_csv(list(found[0]), found).splitlines()
     assert head.startswith('workload,peer,jobs of pods,rounds,"all pods, s"') and first.startswith(
         "many jobs,this operator,"
     )
