@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from devtools.lab.chaos.history import History
 from devtools.lab.chaos.resources import BATCH_JOBS, PODS, Resource, watched
-from devtools.testbed.client import Client, Expired
+from devtools.testbed.client import Client
 from devtools.testbed.jobs import JobKind
-
-_PAUSE = 0.3
+from devtools.testbed.watching import Watching
 
 
 class Recorder:
@@ -25,15 +23,16 @@ class Recorder:
         self._clock = clock
         self._history = History()
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._stack = ExitStack()
 
     def __enter__(self) -> Recorder:
-        for resource in (PODS, BATCH_JOBS, *watched()):
-            threading.Thread(target=self._follow, args=(resource,), daemon=True).start()
+        resources: tuple[Resource | JobKind, ...] = (PODS, BATCH_JOBS, *watched())
+        for resource in resources:
+            self._stack.enter_context(self.watch(resource))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()  # the threads are daemons: a watch ends with its time
+        self._stack.close()
 
     @contextmanager
     def history(self) -> Iterator[History]:
@@ -41,38 +40,29 @@ class Recorder:
         with self._lock:
             yield self._history
 
-    def _follow(self, resource: Resource | JobKind) -> None:
-        path = resource.collection(self._namespace)
-        version = ""
-        while not self._stopping.is_set():
-            try:
-                version = version or self._list(resource, path)
-                for event in self._client.watch(path, version):
-                    if self._stopping.is_set():
-                        return
-                    if event["type"] != "BOOKMARK":
-                        self._take(event["type"], event["object"], resource)
-                    version = event["object"]["metadata"]["resourceVersion"]
-            except Expired:
-                version = ""
-            except OSError:  # the API server restarts; the watch continues where it ended
-                time.sleep(_PAUSE)
+    def watch(self, resource: Resource | JobKind) -> Watching:
+        """The watch of a resource, which has yet to be entered."""
+        path, expired = resource.collection(self._namespace), 0
 
-    def _list(self, resource: Resource | JobKind, path: str) -> str:
-        """A list replaces the watch where this one has lost events: objects that it lacks are gone."""
-        listed = self._client.request("GET", path)
-        items = listed.get("items") or []
-        for item in items:
-            self._take("MODIFIED", item, resource)
+        def take(event: str, manifest: dict[str, Any], _: float) -> None:
+            nonlocal expired
+            if found.expired > expired:  # before the first event after it, as this may be of a new pod of a rank
+                expired = found.expired
+                self._forget(resource, {one["metadata"]["uid"] for one in self._client.items(path)})
+            self._take(resource, event, manifest)
+
+        found = Watching(self._client, path, take)
+        return found
+
+    def _forget(self, resource: Resource | JobKind, present: set[str]) -> None:
+        """A watch that has expired has lost events: what a list lacks is gone."""
         with self.history() as history:
-            present = {item["metadata"]["uid"] for item in items}
             if isinstance(resource, JobKind):
                 history.lack_jobs(resource.group, resource.kind, present)
             elif resource == PODS:
                 history.lack_pods(present)
-        return str(listed["metadata"]["resourceVersion"])
 
-    def _take(self, event: str, manifest: dict[str, Any], resource: Resource | JobKind) -> None:
+    def _take(self, resource: Resource | JobKind, event: str, manifest: dict[str, Any]) -> None:
         with self.history() as history:
             if resource == PODS:
                 history.pod_event(event, manifest, self._clock())

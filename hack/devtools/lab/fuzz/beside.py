@@ -6,7 +6,6 @@ import itertools
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from devtools.lab.bench.measures import percentile
@@ -82,11 +81,9 @@ class Beside:
         self._pods.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
-        self._pods.__exit__(kind, error, trace)
+        self._pods.__exit__()
         self._observer.__exit__()
 
     def start(self) -> None:

@@ -48,13 +48,10 @@ class Case:
     def to_json(self) -> Resource:
         """For the folder of violations."""
         return {
-            "seed": self.seed,
-            "number": self.number,
+            **vars(self),
             "kind": self.kind.title,
-            "origin": self.origin,
             "mutations": list(self.mutations),
-            "manifest": self.manifest,
-            "steps": [{"kind": step.kind, "body": step.body} for step in self.steps],
+            "steps": [vars(step) for step in self.steps],
         }
 
 
@@ -120,26 +117,23 @@ def nonsense_status(rng: random.Random, kind: JobKind) -> Any:
     status = schema.generate(status_schema, rng, schema.Sizes(optional=0.6))
     if not isinstance(status, dict):
         return status
-    status.update(
-        rng.choice(
-            (
-                {},
-                {"state": "Succeeded", "phase": "Done"},
-                {"retries": {"job": 2**31 - 1, "Worker-0": -1, "{{ x }}": 1}},
-                {"completed": {"Worker": [0, -1, 99999]}},
-                {"completed": ["Worker-0"] * 1000, "specHash": "{{ 1 }}"},
-                {"runtimeId": values.text(rng)},
-                {"conditions": [{"type": "Succeeded", "status": "True"}] * 3},
-                {"conditions": [None, {}, {"type": "{{ x }}", "status": "True", "lastTransitionTime": "never"}]},
-                {"startTime": "9999-12-31T23:59:59Z", "completionTime": "1970-01-01T00:00:00Z"},
-                {"startTime": "yesterday"},
-                {"attempt": -(2**31), "observedGeneration": 2**62},
-                {"replicaStatuses": {"Worker": {"active": -1, "failed": 2**40}}},
-                {"unknown": values.nested(rng.choice((10, 90, 97, 98, 99, 120)), rng)},
-                {"reason": "x" * 300_000},
-            )
-        )
+    choices: tuple[Resource, ...] = (
+        {},
+        {"state": "Succeeded", "phase": "Done"},
+        {"retries": {"job": 2**31 - 1, "Worker-0": -1, "{{ x }}": 1}},
+        {"completed": {"Worker": [0, -1, 99999]}},
+        {"completed": ["Worker-0"] * 1000, "specHash": "{{ 1 }}"},
+        {"runtimeId": values.text(rng)},
+        {"conditions": [{"type": "Succeeded", "status": "True"}] * 3},
+        {"conditions": [None, {}, {"type": "{{ x }}", "status": "True", "lastTransitionTime": "never"}]},
+        {"startTime": "9999-12-31T23:59:59Z", "completionTime": "1970-01-01T00:00:00Z"},
+        {"startTime": "yesterday"},
+        {"attempt": -(2**31), "observedGeneration": 2**62},
+        {"replicaStatuses": {"Worker": {"active": -1, "failed": 2**40}}},
+        {"unknown": values.nested(rng.choice((10, 90, 97, 98, 99, 120)), rng)},
+        {"reason": "x" * 300_000},
     )
+    status.update(rng.choice(choices))
     if rng.random() < 0.4:
         holder = {"spec": status}
         mutations.mutate_values(rng, holder)

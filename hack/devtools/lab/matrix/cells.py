@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from devtools.definitions import load
+from devtools.testbed.jobs import JobKind, kind_of
 
 STEPS = 40
 LABELS = {"dljob-test/operator": "own"}
@@ -32,8 +33,7 @@ class Framework:
     title: str
     image: str
     kind: str
-    replicas_field: str
-    container: str
+    """Such as ``kubeflow.org/v1 PyTorchJob``."""
     types: Mapping[str, int]
     """Replicas of each type."""
     command: Sequence[str]
@@ -42,7 +42,6 @@ class Framework:
     worker: str
     servers: Sequence[str] = ()
     """Types that serve inside the framework: they can neither raise an exception nor exit in a step."""
-    version: str = "v1"
     spec: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the job's spec."""
     own_command: Sequence[str] = ()
@@ -55,8 +54,8 @@ class Framework:
     """Added to the rank of its cells."""
 
     @property
-    def plural(self) -> str:
-        return f"{self.kind.lower()}s"
+    def job_kind(self) -> JobKind:
+        return kind_of(*self.kind.split())
 
 
 def _read(entry: Mapping[str, Any]) -> Framework:
@@ -116,7 +115,7 @@ def cells(framework: Framework) -> Iterator[Cell]:
         yield cell(1, framework.leader, "SIGKILL", second)
     yield cell(2, worker, "SIGKILL", "Never")
     yield cell(3, worker, "OOM", "Never")
-    if framework.version == "v1" and not framework.elastic:  # elastic replicas do not restart together
+    if not (framework.elastic or framework.job_kind.has_batch_job):  # elastic replicas do not restart together
         yield cell(1, worker, "SIGKILL", first, "Job")
         yield cell(2, framework.leader, "SIGKILL", first, "Job")
     yield cell(2, worker, "10 s late")
@@ -141,38 +140,28 @@ def steps(cell: Cell) -> int:
 
 def manifest(cell: Cell, name: str) -> dict[str, Any]:
     """The job. Its program comes from the ConfigMap ``matrix``."""
-    framework = cell.framework
+    framework, kind = cell.framework, cell.framework.job_kind
     late = LATE.get(cell.event, 0)
-    specs = {}
+    replicas = {}
     for type_, count in framework.types.items():
-        command = list(framework.command)
-        if type_ in framework.own_command:
-            command = ["/usr/sbin/sshd", "-De"]
+        command = ["/usr/sbin/sshd", "-De"] if type_ in framework.own_command else list(framework.command)
         if late and type_.lower() == cell.victim.rpartition("-")[0]:
             wait = f'case $(uname -n) in *{cell.victim}) sleep {late};; esac; exec "$@"'
             command = ["sh", "-c", wait, "sh", *command]
         container = {
-            "name": framework.container, "image": framework.image, "command": command,
+            "name": kind.container, "image": framework.image, "command": command,
             "env": [{"name": "MATRIX_STEPS", "value": str(steps(cell))}],
             "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}},
             "volumeMounts": [{"name": "matrix", "mountPath": "/matrix"}],
         }  # fmt: skip
-        specs[type_] = {
-            "replicas": count,
-            "restartPolicy": cell.policy,
-            "template": {
-                "spec": {"containers": [container], "volumes": [{"name": "matrix", "configMap": {"name": "matrix"}}]}
-            },
-        }
+        volume = {"name": "matrix", "configMap": {"name": "matrix"}}
+        replicas[type_] = count, {"spec": {"containers": [container], "volumes": [volume]}}
     policy: dict[str, Any] = {"cleanPodPolicy": "None", "backoffLimit": 6}
     if cell.scope != "Replica":
         policy["restartScope"] = cell.scope
-    return {
-        "apiVersion": f"kubeflow.org/{framework.version}",
-        "kind": framework.kind,
-        "metadata": {"name": name, "labels": LABELS},
-        "spec": {**_spec(framework, name), "runPolicy": policy, framework.replicas_field: specs},
-    }
+    job = kind.job(name, replicas, cell.policy, **_spec(framework, name), runPolicy=policy)
+    job["metadata"]["labels"] = LABELS
+    return job
 
 
 def _spec(framework: Framework, name: str) -> dict[str, Any]:

@@ -77,8 +77,7 @@ class Run:
     def __init__(self, client: Client, kind: Kind, namespace: str, board: Board, cell: Cell, name: str) -> None:
         self._client, self._kind, self._namespace, self._board = client, kind, namespace, board
         self._cell, self._name = cell, name
-        framework = cell.framework
-        self._collection = f"/apis/kubeflow.org/{framework.version}/namespaces/{namespace}/{framework.plural}"
+        self._collection = cell.framework.job_kind.collection(namespace)
         self._steps: dict[str, str] = {}
         """The last step that each container has printed."""
         self._processes = 0
@@ -178,7 +177,7 @@ class Run:
         return []
 
     def _resize(self, workers: int) -> str:
-        field_ = self._cell.framework.replicas_field
+        field_ = self._cell.framework.job_kind.field
         began = time.time()
         self._patch({"spec": {field_: {"Worker": {"replicas": workers}}}})
         try:
