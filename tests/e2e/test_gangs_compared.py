@@ -1,6 +1,6 @@
 """Two jobs that fit one after the other: without a gang, with gangs of Kubernetes itself and with Volcano, in one run.
 
-Writes the table of docs/semantics/gang-scheduling.md to ``.build/gangs.md``. ``DLJOB_GANG_ROUNDS`` is the number of rounds of each way.
+Writes the table of benchmarks/SYSTEMATIC.md to ``.build/gangs.md``. ``DLJOB_GANG_ROUNDS`` is the number of rounds of each way.
 """
 
 from __future__ import annotations

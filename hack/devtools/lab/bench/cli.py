@@ -1,4 +1,4 @@
-"""`python -m bench`: the whole benchmark, or as much of it as fits into the time limit."""
+"""`python -m devtools.lab.bench`: the whole benchmark, or as much of it as fits into the time limit."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.operator_defaults import positive
 
 from devtools.build.collection import dependencies
+from devtools.lab import command
 from devtools.lab.bench import peers, plan, report, tools, training_operator
-from devtools.lab.bench.measures import Sample
+from devtools.lab.bench.measures import Sample, Samples
 from devtools.lab.bench.peers import Peer
 from devtools.lab.bench.session import BenchContext, Session
-from devtools.lab.bench.summary import Samples
 from devtools.lab.bench.workloads import FULL, QUICK, Sizes
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
 from devtools.testbed import machine
 from devtools.testbed.client import Refused
-from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.ground import Ground, prepared
 from devtools.testbed.operator import OperatorError
@@ -47,20 +45,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     sizes = QUICK if options.quick else FULL
     sizes = replace(sizes, beside=options.beside or sizes.beside)
-    try:
-        with ends_main_thread(), prepared(SCRATCH, sizes.nodes) as ground:
+    failed = False
+
+    def run() -> None:
+        nonlocal failed
+        with prepared(SCRATCH, sizes.nodes) as ground:
             bench = Bench(_context(ground, sizes, options.minutes), options.output, facts(ground), chosen)
             if options.resume:
                 bench.resume(json.loads((SCRATCH / "samples.json").read_text()))
             with _prepared(chosen):
                 bench.run([*plan.sessions(chosen, options.rounds, workloads)])
-    except (ClusterError, ValueError) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
-    finally:
-        # written here, so that every way out says it: an error during the set-up may leave the cluster, too
-        print("the cluster, if there is one, stays up for the next run: `make cluster-down` deletes it", flush=True)
-    return 1 if bench.failed else 0
+            failed = bench.failed
+
+    is_done = command.done("bench", run)
+    # whatever happened: an error during the set-up may leave the cluster, too
+    print("the cluster, if there is one, stays up for the next run: `make cluster-down` deletes it", flush=True)
+    return 0 if is_done and not failed else 1
 
 
 @contextmanager
@@ -110,7 +110,7 @@ class Bench:
         self.samples = [Sample.from_json(sample) for sample in data["samples"]]
         self.left_out = [f"in the run before: {one}" for one in data["left_out"]]
 
-    def run(self, sessions: Sequence[plan.Session]) -> None:
+    def run(self, sessions: Sequence[plan.Planned]) -> None:
         try:
             for session in sessions:
                 what = f"round {session.round}, {session.peer.name}: {', '.join(session.workloads)}"
@@ -125,7 +125,7 @@ class Bench:
         finally:
             self.write()
 
-    def _one(self, session: plan.Session, what: str) -> None:
+    def _one(self, session: plan.Planned, what: str) -> None:
         try:
             for sample in Session(self.context, session).run():
                 self.samples.append(sample)
@@ -147,25 +147,16 @@ class Bench:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = command.parser("bench", __doc__)
     add = parser.add_argument
-    add("--minutes", type=float, default=25.0, help="no session starts after this time (default: %(default)g)")
-    add("--rounds", type=int, default=3, help="number of rounds, if there is time (default: %(default)s)")
-    add(
-        "--workloads",
-        default="",
-        metavar="NAMES",
-        help=f"comma-separated, of: {', '.join(plan.WORKLOADS)} (default: all)",
-    )
+    add("--minutes", type=float, default=25.0, help="no session starts after this time")
+    add("--rounds", type=int, default=3, help="number of rounds, if there is time")
+    names = ", ".join(plan.WORKLOADS)
+    add("--workloads", default="", metavar="NAMES", help=f"comma-separated, of: {names} (default: all)")
     add("--peers", default="", metavar="NAMES", help="comma-separated (default: all)")
     add("--previous", type=Path, metavar="CHECKOUT", help="the operator of this checkout is a peer too, named previous")
     add("--resume", action="store_true", help="add to the samples of the previous run, of the same commit")
     add("--beside", type=positive, default=0, metavar="N", help="jobs beside a large one (default: as --quick, or 500)")
     add("--quick", action="store_true", help="tiny sizes, to test the harness; the times are meaningless")
-    add(
-        "--output",
-        type=Path,
-        default=RESULTS,
-        help="the report, with a CSV file beside it (default: benchmarks/RESULTS.md)",
-    )
+    add("--output", type=Path, default=RESULTS, help="the report, with a CSV file beside it")
     return parser

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from devtools.lab.bench import peers, plan, workloads
-from devtools.lab.bench.summary import NOTHING, Samples, mean, seconds, time_of
+from devtools.lab.bench.measures import NOTHING, Samples, mean, seconds, time_of
 
 _CALLS_OF_A_JOB = 20  # Services, statuses, Events: independent of the number of replicas
 _KINDS = tuple(f" {kind}s" for kind in workloads.OTHER_KINDS)

@@ -1,20 +1,19 @@
-"""`python -m bench.growth`: this operator's cost by number of running jobs, up to ten thousand.
+"""`python -m devtools.lab.bench.growth`: this operator's cost by number of running jobs, up to ten thousand.
 
 It uses a separate cluster and deletes it, because deleting forty thousand pods takes longer than creating them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from devtools.lab.bench import cli, peers, plan, plots, summary
+from devtools.lab import command
+from devtools.lab.bench import cli, measures, peers, plan, plots
 from devtools.lab.bench.measures import Sample, known, percentile
 from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.workloads import FULL, SMALLEST, Sizes
@@ -90,8 +89,8 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
     rows = (
         (
             f"{s.jobs:,}", f"{s.added:,}", f"{s.made:.1f}", f"{s.added / s.made:.1f}", f"{s.seconds:.1f}",
-            f"{s.cpu / s.added:.4f}", f"{s.memory / mib:.0f}", summary.seconds(s.latency), f"{100 * s.idle_share:.1f}%",
-            f"{s.api_server_bytes / mib:.0f}", f"{s.storage_bytes / mib:.0f}",
+            f"{s.cpu / s.added:.4f}", f"{s.memory / mib:.0f}", measures.seconds(s.latency),
+            f"{100 * s.idle_share:.1f}%", f"{s.api_server_bytes / mib:.0f}", f"{s.storage_bytes / mib:.0f}",
         )
         for s in found
     )  # fmt: skip
@@ -134,7 +133,7 @@ def measure(context: BenchContext) -> list[Sample]:
     """All samples, each written to ``SAMPLES`` as soon as it is available."""
     peer = replace(peers.PEERS[0], limits=peers.Limits(timeout=_TIMEOUT))
     samples: list[Sample] = []
-    for sample in Session(context, plan.Session(peer, 1, (plan.GROWTH,))).run():
+    for sample in Session(context, plan.Planned(peer, 1, (plan.GROWTH,))).run():
         samples.append(sample)
         SAMPLES.write_text(json.dumps([s.to_json() for s in samples], indent=1))
     return samples
@@ -147,9 +146,9 @@ def nodes_for(sizes: Sizes) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
+    parser = command.parser("bench.growth", __doc__)
     add = parser.add_argument
-    add("--most", type=int, default=max(FULL.growth), help="final number of jobs (default: %(default)s)")
+    add("--most", type=int, default=max(FULL.growth), help="final number of jobs")
     add("--draw", action="store_true", help="only write the table and the plot again, from the last run's samples")
     options = parser.parse_args(argv)
     cli.SCRATCH.mkdir(parents=True, exist_ok=True)
@@ -178,15 +177,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _on_a_separate_cluster(sizes: Sizes, facts_path: Path) -> None:
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:5.0f} s {text}", flush=True)
-
     try:
         with prepared(cli.SCRATCH, nodes_for(sizes)) as ground:
             facts_path.write_text(json.dumps(machine.facts(ground.client, ground.nodes)))
-            measure(BenchContext(ground, sizes, say, throwaway=True))
+            measure(BenchContext(ground, sizes, command.speaker(), throwaway=True))
     finally:
         lifecycle.down(settings_from())
 

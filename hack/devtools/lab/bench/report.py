@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from devtools.lab.bench import peers
 from devtools.lab.bench.goals import goals
-from devtools.lab.bench.summary import NOTHING, Samples, mean, ratio, seconds, time_of
+from devtools.lab.bench.measures import NOTHING, Samples, mean, ratio, seconds, time_of
 from devtools.testbed.report import listed, table
 
 OURS = next(peer.title for peer in peers.PEERS if peer.name == peers.OURS)

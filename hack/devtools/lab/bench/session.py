@@ -70,7 +70,7 @@ class Meter:
 class Session:
     """Runs ``planned`` and yields each sample as soon as it is complete."""
 
-    def __init__(self, context: BenchContext, planned: plan.Session) -> None:
+    def __init__(self, context: BenchContext, planned: plan.Planned) -> None:
         self._context = context
         self._client = context.ground.client
         self._peer = planned.peer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import yaml
 
 from devtools.build.images.errors import ImagesError
+from devtools.lab import command
 from devtools.lab.demo import training
 from devtools.lab.demo.deploy import DeployedOperator
 from devtools.paths import ROOT
@@ -28,14 +28,10 @@ TRAINING_LIMIT = 300.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m devtools.lab.demo", description=__doc__)
+    parser = command.parser("demo", __doc__)
     parser.add_argument("--keep", action="store_true", help="keep the cluster and the operator's CRDs")
-    parser.add_argument(
-        "--engine",
-        choices=("process", "image"),
-        default="process",
-        help="run the operator as a local process, or its image in a pod (default: %(default)s)",
-    )
+    engines = "run the operator as a local process, or its image in a pod"
+    parser.add_argument("--engine", choices=("process", "image"), default="process", help=engines)
     given = parser.parse_args(argv)
     keep = given.keep
     started = time.monotonic()

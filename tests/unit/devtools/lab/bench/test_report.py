@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 from devtools.lab.bench import goals, peers, plan, report
-from devtools.lab.bench.measures import Sample
-from devtools.lab.bench.summary import Samples
+from devtools.lab.bench.measures import Sample, Samples
 from devtools.testbed.report import as_csv
 
 TITLES = {peer.name: peer.title for peer in peers.PEERS}

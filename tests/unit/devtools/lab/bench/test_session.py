@@ -41,7 +41,7 @@ def session_with(client: Recorded, monkeypatch: pytest.MonkeyPatch, *, throwaway
     monkeypatch.setattr(session, "clear", lambda *_: client.deleted.append("its objects"))
     ground = Ground(client, Path(), Path(), 1, ())
     context = BenchContext(ground, QUICK, lambda text: None, throwaway=throwaway)
-    return Session(context, plan.Session(cast(Peer, None), 1, ()))
+    return Session(context, plan.Planned(cast(Peer, None), 1, ()))
 
 
 @pytest.mark.parametrize("error", [None, ValueError("a workload failed")])
