@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from devtools.build.stamp import project
+from devtools.build import stamp
 from support.documents import ROOT
 
-REPOSITORY = project.read(ROOT).urls["Repository"]
+REPOSITORY = stamp.read().urls["Repository"]
 FOLDERS = ("", "benchmarks", "docs", "docs/reference", "docs/semantics", "examples", "tests")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.any_framework import (
@@ -11,18 +11,18 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.any_fra
     MANAGERS,
     VERSION,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 
 from devtools.build.generate import pod_schema
-from devtools.build.generate.layout import ENTRIES, count, never_always
+from devtools.build.generate.entries import ENTRIES, GROUPS, count, fit, groups, never_always, pod_names
 from devtools.build.generate.model import Framework, Own
 from devtools.build.generate.openapi import Rule, Schema, array, mapping, record, rule, string
 from devtools.build.generate.options import MANAGED_BY_RULE, run_policy, runtime_id
-from devtools.build.generate.replica_groups import FIELD, fit, groups
-from devtools.build.generate.status import status
+from devtools.build.generate.status import job
 from devtools.build.generate.template import CONTAINERS, POD_SPEC, container, metadata, other_fields
 
 ROLE = "any_framework"
+_FIRST = ("mxnet", "tensorflow", "pytorch", "jax", "paddle", "xgboost", "mpi", "caffe2")
+"""The frameworks that the text on all of them begins with."""
 _AT = "self.spec.replicas"
 _SHORT = ("image", "command", "args", "env", "resources")
 _STRINGS = {"type": "string", "description": "One of them."}
@@ -40,41 +40,36 @@ def framework(others: Sequence[Framework]) -> Framework:
         succeeds_by="",
         kinds=[Kind(KIND, GROUP, (VERSION,), ("dlj",))],
         flavors=(),
-        own=Own({}, (), {}),
+        own=Own({"framework": _name([other.name for other in others])}, (), {}),
         permissions=(),
         owns=owns,
     )
 
 
-def schema(description: str) -> Schema:
-    """The schema of DLJobs."""
-    return record(
-        description,
-        {
-            "apiVersion": string("API group and version of this object."),
-            "kind": string("Kind of this object."),
-            # the API server allows no description here; the name is listed so that rules can refer to it
-            "metadata": {"type": "object", "properties": {"name": string("Name of the job.")}},
-            "spec": _spec(),
-            "status": status(),
-        },
-        required=["spec"],
-        rules=_name_rules(),
+def _name(frameworks: Sequence[str]) -> Schema:
+    names = sorted(frameworks, key=lambda name: (*_FIRST, name).index(name))
+    return string(
+        f"Name of the framework, one of those that the operator has loaded: {', '.join(names)}, or one of its "
+        "administrator. Immutable.",
+        minLength=1,
+        maxLength=63,
+        rules=[rule("self == oldSelf", message="framework is immutable: delete the job and create a new one")],
     )
 
 
-def _spec() -> Schema:
+def schema(framework: Framework) -> Schema:
+    """The schema of DLJobs."""
+    longest = f"{_AT}.map(k, 2 + k.size() + string({_AT}[k].count > 1 ? {_AT}[k].count - 1 : 0).size()).max()"
+    rules = [*pod_names(longest, empty=[f"{_AT}.size() == 0"])]
+    return job(framework.description, _spec(framework.own.fields), rules)
+
+
+def _spec(of_framework: Mapping[str, Schema]) -> Schema:
     policy = "self.replicas[k].restartPolicy"
     return record(
         "The training program and its replicas.",
         {
-            "framework": string(
-                "Name of the framework, one of those that the operator has loaded: mxnet, tensorflow, pytorch, jax, "
-                "paddle, xgboost, mpi, caffe2, or one of its administrator. Immutable.",
-                minLength=1,
-                maxLength=63,
-                rules=[rule("self == oldSelf", message="framework is immutable: delete the job and create a new one")],
-            ),
+            **of_framework,
             "replicas": _replicas(),
             "options": record(
                 "Fields of the framework, those that the spec of its own kind has, such as elasticPolicy of PyTorch. "
@@ -88,7 +83,7 @@ def _spec() -> Schema:
         },
         required=["framework", "replicas"],
         rules=[
-            *never_always(f"self.replicas.all(k, !has({policy}) || {policy} != 'Always')", ()),
+            *never_always(f"self.replicas.all(k, !has({policy}) || {policy} != 'Always')"),
             MANAGED_BY_RULE,
         ],
     )
@@ -123,7 +118,7 @@ def _entry() -> Schema:
                 choices=["Always", "OnFailure", "Never", "ExitCode"],
             ),
             **_pod("the replicas of this type that are in no group"),
-            FIELD: groups("count", _pod("the replicas of the group"), rules=_pod_rules()),
+            GROUPS: groups("count", _pod("the replicas of the group"), rules=_pod_rules()),
         },
         rules=[*_pod_rules(), fit("count")],
     )
@@ -179,23 +174,3 @@ def _template(of: str) -> Schema:
         {"metadata": metadata(), "spec": spec},
         required=["spec"],
     )
-
-
-def _name_rules() -> list[Rule]:
-    longest = f"{_AT}.map(k, 2 + k.size() + string({_AT}[k].count > 1 ? {_AT}[k].count - 1 : 0).size()).max()"
-    return [
-        rule(
-            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-            message="pods are named after the job: use lower-case letters, digits and '-', begin with a letter and "
-            "do not end with '-'",
-            field=".metadata.name",
-        ),
-        rule(
-            f"self.metadata.name.size() + {longest} <= {NAME_LIMIT}",
-            unless=[f"{_AT}.size() == 0"],
-            computed="'has %d characters, and may have at most %d so that the names of its pods, "
-            f"<job>-<type>-<index>, have at most {NAME_LIMIT}: shorten it'"
-            f".format([self.metadata.name.size(), {NAME_LIMIT} - {longest}])",
-            field=".metadata.name",
-        ),
-    ]
