@@ -1,11 +1,11 @@
-"""Writes ``docs/reference``; with ``--check`` reports the files that are out of date, and then exits with 1."""
+"""Writes ``docs/reference``, and the rows that ``examples/README.md`` lacks; ``--check`` reports what is out of date."""
 
 from __future__ import annotations
 
 import sys
 
 from devtools.build import generated
-from devtools.build.reference import definitions, pages, plugins, roles
+from devtools.build.reference import definitions, examples, pages, plugins
 from devtools.paths import ROOT
 
 FOLDER = ROOT / "docs" / "reference"
@@ -13,13 +13,14 @@ FOLDER = ROOT / "docs" / "reference"
 
 def files() -> dict[str, str]:
     """The generated text of every file below docs/reference."""
-    made = {**definitions.pages(), **plugins.pages(), **roles.pages()}
+    made = {**definitions.pages(), **plugins.pages(), **plugins.role_pages()}
     return {**made, "README.md": pages.index(made)}
 
 
 def wanted() -> generated.Wanted:
     texts = {FOLDER / name: text for name, text in files().items()}
-    return generated.Wanted(texts, strangers=[path for path in sorted(FOLDER.rglob("*.md")) if path not in texts])
+    strangers = [path for path in sorted(FOLDER.rglob("*.md")) if path not in texts]
+    return generated.Wanted({**texts, examples.INDEX: examples.index()}, strangers=strangers)
 
 
 if __name__ == "__main__":
