@@ -15,6 +15,8 @@ Rule = dict[str, str]
 
 OPEN = "x-kubernetes-preserve-unknown-fields"
 """Preserves unknown fields, which the API server otherwise drops or, under strict validation, rejects."""
+RULES = "x-kubernetes-validations"
+"""The key of CEL rules."""
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 """The pattern of a label of a host name."""
 
@@ -111,4 +113,4 @@ def listed(names: Sequence[str], last: str) -> str:
 
 
 def _with_rules(schema: Schema, rules: Sequence[Rule]) -> Schema:
-    return {**schema, "x-kubernetes-validations": [*rules]} if rules else schema
+    return {**schema, RULES: [*rules]} if rules else schema

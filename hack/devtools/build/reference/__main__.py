@@ -1,4 +1,4 @@
-"""Writes ``docs/reference``, and the rows that ``examples/README.md`` lacks; ``--check`` reports what is out of date."""
+"""Writes ``docs/reference``, and rows that ``examples/README.md`` lacks; with ``--check`` reports the stale files."""
 
 from __future__ import annotations
 
