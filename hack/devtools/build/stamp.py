@@ -21,7 +21,7 @@ VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(a|b|rc)\.(0|[1
 """The only versions of this project, for a full match: Galaxy, Helm and OLM take semantic versions, PyPI takes those of
 PEP 440, image tags take no build metadata, and these are all of that."""
 _CHART = "deploy/helm/dljob-operator/Chart.yaml"
-_EACH_LINK = r"\]\((https://[^)\s]+)/blob/main/"
+_EACH_LINK = r"\]\((https://[^)\s]+)/(?:blob|raw)/main/"
 """PyPI and Galaxy show the README without the files beside it, so its links are absolute."""
 PLACES = (
     ("src/dljob_operator/__init__.py", r'^__version__ = "(.*)"$', "version"),

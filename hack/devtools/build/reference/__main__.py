@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from devtools.build import generated
-from devtools.build.reference import definitions, examples, pages, plugins
+from devtools.build.reference import definitions, examples, operator_settings, pages, plugins
 from devtools.paths import ROOT
 
 FOLDER = ROOT / "docs" / "reference"
@@ -13,7 +13,7 @@ FOLDER = ROOT / "docs" / "reference"
 
 def files() -> dict[str, str]:
     """The generated text of every file below docs/reference."""
-    made = {**definitions.pages(), **plugins.pages(), **plugins.role_pages()}
+    made = {**definitions.pages(), **operator_settings.pages(), **plugins.pages(), **plugins.role_pages()}
     return {**made, "README.md": pages.index(made)}
 
 
