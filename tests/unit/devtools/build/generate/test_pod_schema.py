@@ -83,7 +83,7 @@ def test_a_helm_release_fits_into_a_secret() -> None:
     chart = [base64.b64encode(path.read_bytes()).decode() for path in paths]
     manifest = "---\n".join(json.dumps(crd, separators=(",", ":")) for crd in CRDS.values())
     release = gzip.compress(json.dumps({"chart": chart, "manifest": manifest}).encode())
-    assert len(base64.b64encode(release)) < 800_000
+    assert len(base64.b64encode(release)) < 900_000, "the rest of the chart needs less than 100 kB; a kind needs 50 kB"
 
 
 def test_the_definitions_name_the_version_of_the_installed_client() -> None:
