@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import cache
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.plugin_utils import framework as loading
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_frameworks
+from support import kinds
 from support.builders import JAX, PYTORCH, UID, Resource
 from support.recording_api import Api, context_of
 
@@ -112,16 +113,7 @@ def declare(folder: Path, **changes: Any) -> Path:
 
 
 def test_those_of_this_collection() -> None:
-    assert sorted(build_frameworks([])) == [
-        "caffe2",
-        "jax",
-        "mpi",
-        "mxnet",
-        "paddle",
-        "pytorch",
-        "tensorflow",
-        "xgboost",
-    ]
+    assert sorted(build_frameworks([])) == [*kinds.DECLARED]
 
 
 @pytest.mark.parametrize("is_role", [True, False])

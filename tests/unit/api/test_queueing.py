@@ -16,26 +16,21 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support import kinds
 from support.builders import (
     CAFFE2,
-    JAX,
     MPI,
     MXNET,
     NOW,
-    PADDLE,
     PYTORCH,
     TENSORFLOW,
-    XGBOOST,
     Resource,
     caffe2job,
     grouped,
-    jaxjob,
     mpijob,
     mxjob,
-    paddlejob,
     pytorchjob,
     tfjob,
-    xgboostjob,
 )
 from support.fake_api_server import FakeApiServer, FakeRestClient
 from support.fake_kueue import FakeKueue
@@ -142,10 +137,10 @@ JOBS: dict[str, tuple[Resource, Framework, dict[str, int]]] = {
     "TfJob": (tfjob(master=1, worker=2), TENSORFLOW, {"master": 1, "worker": 2}),
     "TFJob": (tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, ps=1), TENSORFLOW, {"chief": 1, "ps": 1}),
     "Caffe2Job": (caffe2job(2), CAFFE2, {"worker": 2}),
-    "PyTorchJob": (pytorchjob(master=1, worker=2), PYTORCH, {"master": 1, "worker": 2}),
-    "XGBoostJob": (xgboostjob(worker=2), XGBOOST, {"master": 1, "worker": 2}),
-    "PaddleJob": (paddlejob(worker=2), PADDLE, {"worker": 2}),
-    "JAXJob": (jaxjob(worker=2), JAX, {"worker": 2}),
+    **{
+        kind: (job, framework, {type_.name.lower(): type_.maximum or 2 for type_ in framework.replica_types})
+        for kind, (framework, job) in kinds.plain_jobs().items()
+    },
     "MPIJob": (mpijob(), MPI, {"launcher": 1, "worker": 2}),
     "groups": (
         grouped(pytorchjob(master=1, worker=3), "Worker", big=(2, {"nodeSelector": {"size": "big"}})),

@@ -36,6 +36,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.settings imp
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GPU
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ReplicaType
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
+from support import kinds
 from support.builders import ROOT, declaration
 
 
@@ -198,7 +199,7 @@ def test_every_owned_kind() -> None:
     assert FRAMEWORK["owns"]["choices"] == list(DECLARABLE)
 
 
-@pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "mpi", "paddle", "pytorch", "tensorflow", "xgboost"])
+@pytest.mark.parametrize("name", kinds.DECLARED)
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK) | set(() if "flavors" in declared else FLAVOR_OPTIONS)
