@@ -12,7 +12,7 @@ echo "==> Python environment (.venv) of $python, up to a minute the first time"
 # also where an earlier run was interrupted before it had installed pip
 .venv/bin/python -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear .venv
 # compiled when they are installed: where PYTHONDONTWRITEBYTECODE is set, as in containers, every process would compile them
-PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONPATH=hack .venv/bin/python -m devtools.bootstrap
+PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONPATH=hack .venv/bin/python -m devtools.build.bootstrap
 # link the collection into the folders in which Ansible, Python and mypy search for installed collections
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 for root in "$site" .venv/collections; do # the second is for mypy, which does not accept site-packages as a source
@@ -20,6 +20,6 @@ for root in "$site" .venv/collections; do # the second is for mypy, which does n
   ln -sfn "$PWD" "$root/ansible_collections/dljob/operator"
 done
 # install the collections of molecule's playbooks, at requirements.yml's versions
-PYTHONPATH=hack .venv/bin/python -m devtools.collection dependencies
+PYTHONPATH=hack .venv/bin/python -m devtools.build.collection dependencies
 touch .venv/ready
 echo "    done in $((SECONDS - started)) s"

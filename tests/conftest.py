@@ -1,6 +1,6 @@
 """What tests of every level share: the local cluster, brought up once for all of them and ended afterwards.
 
-`make test` brings it up before pytest starts, and records that in a session (hack/devtools/suite/session.py); a pytest that was
+`make test` brings it up before pytest starts, and records that in a session (hack/devtools/checks/suite/session.py); a pytest that was
 started by hand does it here.
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from devtools.checks.suite import session
 from devtools.definitions import CRDS, definitions
-from devtools.suite import session
 from kubernetes import client, config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,8 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Path]:
     """The kubeconfig of a running local cluster. One that is up already is used, and left up."""
-    from devtools.cluster import lifecycle
-    from devtools.cluster.settings import settings_from
+    from devtools.testbed.cluster import lifecycle
+    from devtools.testbed.cluster.settings import settings_from
 
     if shared := session.current().kubeconfig:
         yield Path(shared)
@@ -58,8 +58,8 @@ def images(cluster: Path) -> None:
 
     Of several test runs, or workers of one, only one builds at a time, and the others wait for it.
     """
-    from devtools.cluster.settings import settings_from
-    from devtools.images import build_and_push
+    from devtools.build.images import build_and_push
+    from devtools.testbed.cluster.settings import settings_from
 
     if not session.current().images:
         build_and_push(settings_from())

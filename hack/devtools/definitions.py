@@ -8,7 +8,9 @@ from typing import Any
 
 import yaml
 
-CRDS = Path(__file__).resolve().parents[2] / "crds"
+from devtools.paths import ROOT
+
+CRDS = ROOT / "crds"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Definition = dict[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from devtools.demo.operator_process import OperatorProcess
-from devtools.suite import session
+from devtools.checks.suite import session
+from devtools.lab.demo.operator_process import OperatorProcess
 from support.live_jobs import Cluster
 
 

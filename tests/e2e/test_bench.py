@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from bench import account, cli, growth, plan
-from bench.client import Client
-from bench.measures import Sample
-from bench.peers import catalog
-from bench.peers.base import Peer
-from bench.session import BenchContext
-from bench.workloads import QUICK, of_kind
-from devtools.cluster.settings import settings_from
+from devtools.lab.bench import account, cli, growth, plan
+from devtools.lab.bench.client import Client
+from devtools.lab.bench.measures import Sample
+from devtools.lab.bench.peers import catalog
+from devtools.lab.bench.peers.base import Peer
+from devtools.lab.bench.session import BenchContext
+from devtools.lab.bench.workloads import QUICK, of_kind
+from devtools.testbed.cluster.settings import settings_from
 
 pytestmark = pytest.mark.exclusive
 

@@ -18,20 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.peers.base import free_port
-from devtools.chaos import checker, shapes
-from devtools.chaos.cli import kwok_program
-from devtools.chaos.faults import Fault
-from devtools.chaos.history import is_final, job_uid_of, state_of
-from devtools.chaos.injector import Injector
-from devtools.chaos.nodes import Nodes
-from devtools.chaos.operators import Operator
-from devtools.chaos.proxy import Proxy, Trail, write_kubeconfig
-from devtools.chaos.recorder import Recorder
-from devtools.chaos.shapes import Ending
-from devtools.chaos.upstream import MERGE, Client, Upstream
-from devtools.chaos.workload import OWN, OWNED, PODS, resource_of
-from devtools.cluster.settings import settings_from
+from devtools.lab.bench.peers.base import free_port
+from devtools.lab.chaos import checker, shapes
+from devtools.lab.chaos.cli import kwok_program
+from devtools.lab.chaos.faults import Fault
+from devtools.lab.chaos.history import is_final, job_uid_of, state_of
+from devtools.lab.chaos.injector import Injector
+from devtools.lab.chaos.nodes import Nodes
+from devtools.lab.chaos.operators import Operator
+from devtools.lab.chaos.proxy import Proxy, Trail, write_kubeconfig
+from devtools.lab.chaos.recorder import Recorder
+from devtools.lab.chaos.shapes import Ending
+from devtools.lab.chaos.upstream import MERGE, Client, Upstream
+from devtools.lab.chaos.workload import OWN, OWNED, PODS, resource_of
+from devtools.testbed.cluster.settings import settings_from
 
 pytestmark = pytest.mark.long
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.cluster import gobuild, lifecycle
-from devtools.cluster.settings import Settings, settings_from
-from devtools.demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
-from devtools.images import build_and_push
+from devtools.build.images import build_and_push
+from devtools.lab.demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
+from devtools.testbed.cluster import gobuild, lifecycle
+from devtools.testbed.cluster.settings import Settings, settings_from
 from support.live_jobs import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
 from support.operator_log import unescaped
 from support.pod_security import strict

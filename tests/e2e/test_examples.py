@@ -31,7 +31,9 @@ def outcome(request: pytest.FixtureRequest, cluster: Path) -> Iterator[Outcome]:
     found = OUTCOMES[name]
 
     def advertise(count: int) -> None:
-        subprocess.run([sys.executable, "-m", "devtools.cluster", "gpu", str(count)], cwd=ROOT / "hack", check=True)
+        subprocess.run(
+            [sys.executable, "-m", "devtools.testbed.cluster", "gpu", str(count)], cwd=ROOT / "hack", check=True
+        )
 
     if found.gpus:
         advertise(found.gpus)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from devtools.cluster.settings import settings_from
-from devtools.images import build_and_push
-from devtools.matrix.cells import FRAMEWORKS
+from devtools.build.images import build_and_push
+from devtools.lab.matrix.cells import FRAMEWORKS
+from devtools.testbed.cluster.settings import settings_from
 from support.live_jobs import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,9 +54,9 @@ def test_the_matrix_in_small(cluster: Path, full_images: None, tmp_path: Path) -
     jax = next(one for one in FRAMEWORKS if one.key == "jax")
     chosen = ["--only", jax.key, "--cells", f"{jax.worker}/SIGKILL/Never", "--output", str(tmp_path)]
     page = tmp_path / "page.md"
-    paths = {**os.environ, "PYTHONPATH": ":".join(str(ROOT / one) for one in ("hack", "src", "benchmarks"))}
+    paths = {**os.environ, "PYTHONPATH": ":".join(str(ROOT / one) for one in ("hack", "src"))}
     subprocess.run(
-        [sys.executable, "-m", "devtools.matrix", *chosen, "--page", str(page)], check=True, timeout=600, env=paths
+        [sys.executable, "-m", "devtools.lab.matrix", *chosen, "--page", str(page)], check=True, timeout=600, env=paths
     )
     (row,) = [line for line in page.read_text().splitlines() if line.startswith("| worker-1 SIGKILL | Never |")]
     assert "| 137 after 0 s |" in row

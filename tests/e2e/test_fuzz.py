@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from devtools.fuzz import cli
+from devtools.lab.fuzz import cli
 
 OBJECTS = 200
 PATIENT = ("--delay", "60", "--answer", "120", "--healthy", "3")

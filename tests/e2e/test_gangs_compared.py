@@ -10,10 +10,11 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from devtools.chaos.cli import kwok_program
-from devtools.cluster import versions
-from devtools.cluster.settings import REPO_ROOT, settings_from
-from devtools.demo.operator_process import OperatorProcess
+from devtools.lab.chaos.cli import kwok_program
+from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.paths import ROOT
+from devtools.testbed.cluster import versions
+from devtools.testbed.cluster.settings import settings_from
 from support import volcano
 from support.gang_races import ROUNDS, end, hand_over, race, winner
 from support.live_jobs import Cluster
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.serial, pytest.mark.full]
 
 WAYS = {"": "none", "kubernetes": "`kubernetes`", "volcano": f"`volcano` ({versions.VOLCANO.removeprefix('v')})"}
 TIME = "from the end of the first job to the start of the second, median"
-TABLE = REPO_ROOT / ".build" / "gangs.md"
+TABLE = ROOT / ".build" / "gangs.md"
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import subprocess
 from pathlib import Path
 
 import yaml
-from devtools.cluster.settings import settings_from
-from devtools.cluster.state import StateFile
-from devtools.collection.environment import ROOT, environ
-from devtools.images import context, definition, remote
+from devtools.build.collection.environment import environ
+from devtools.build.images import context, definition, remote
+from devtools.paths import ROOT
+from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.cluster.state import StateFile
 from support.upstream_manifests import preferred
 
 NAME = "registry.example.com/another/mxnet:1"

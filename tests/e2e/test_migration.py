@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import tools
-from bench.peers import training_operator
-from bench.peers.base import Peer, Running, free_port
-from devtools.demo.operator_process import OperatorProcess
+from devtools.lab.bench import tools
+from devtools.lab.bench.peers import training_operator
+from devtools.lab.bench.peers.base import Peer, Running, free_port
+from devtools.lab.demo.operator_process import OperatorProcess
 from kubernetes import client
 from support.builders import mpijob_v1, paddlejob, pytorchjob, tfjob, xgboostjob
 from support.live_jobs import SHELL_IMAGE, UNTIL_RELEASED, Cluster, Job, until

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.load.ground import Ground, prepared
-from devtools.load.jobs import shape_of, small_job
-from devtools.load.kinds import JobKind, read_kinds, stored
-from devtools.load.operator import Operator
+from devtools.lab.load.ground import Ground, prepared
+from devtools.lab.load.jobs import shape_of, small_job
+from devtools.lab.load.kinds import JobKind, read_kinds, stored
+from devtools.lab.load.operator import Operator
 from support.live_jobs import Cluster, kubectl
 
 pytestmark = [pytest.mark.exclusive, pytest.mark.full]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
-from bench import processes
-from bench.peers.base import free_port, total
-from devtools.demo.operator_process import OperatorProcess
+from devtools.lab.bench import processes
+from devtools.lab.bench.peers.base import free_port, total
+from devtools.lab.demo.operator_process import OperatorProcess
 from support.live_jobs import Cluster, until, v1alpha1_job
 
 DEADLINE_FILE = re.compile(r"/\S+/write-deadline$", re.MULTILINE)

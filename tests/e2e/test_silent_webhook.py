@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from devtools.chaos.upstream import Client, Upstream
-from devtools.chaos.webhook import SilentWebhook, rules_for
-from devtools.demo.operator_process import OperatorProcess
+from devtools.lab.chaos.upstream import Client, Upstream
+from devtools.lab.chaos.webhook import SilentWebhook, rules_for
+from devtools.lab.demo.operator_process import OperatorProcess
 from support.live_jobs import Cluster, v1_job
 
 TIMEOUT = 10

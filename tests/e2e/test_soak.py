@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from devtools.soak import cli, mix
+from devtools.lab.soak import cli, mix
 
 JOBS = 60
 

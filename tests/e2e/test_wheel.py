@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from bench.peers.base import free_port
-from devtools.cluster.settings import cache_dir_from
-from devtools.collection import wheel
-from devtools.suite import session
+from devtools.build.collection import wheel
+from devtools.checks.suite import session
+from devtools.lab.bench.peers.base import free_port
+from devtools.testbed.cluster.settings import cache_dir_from
 from support.live_jobs import Cluster, until, v1_job
 
 import dljob_operator

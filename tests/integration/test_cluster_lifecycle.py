@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.cluster import engine, gobuild, lifecycle, network, packages, process, shell, slots, sysctl
-from devtools.cluster.engine import Engine
-from devtools.cluster.settings import REPO_ROOT, Settings, settings_from
-from devtools.cluster.state import State, StateFile
+from devtools.paths import ROOT
+from devtools.testbed.cluster import engine, gobuild, lifecycle, network, packages, process, shell, slots, sysctl
+from devtools.testbed.cluster.engine import Engine
+from devtools.testbed.cluster.settings import Settings, settings_from
+from devtools.testbed.cluster.state import State, StateFile
 
 pytestmark = pytest.mark.cluster_lifecycle
 
@@ -40,12 +41,12 @@ class Tool:
     def __init__(self, folder: Path) -> None:
         # drop another local cluster's DOCKER_HOST, so that this cluster gets its own engine
         kept = {k: v for k, v in os.environ.items() if k not in ("DOCKER_HOST", "KUBECONFIG", "DLJOB_CLUSTER_NAME")}
-        self.env = {**kept, "DLJOB_CLUSTER_DIR": str(folder), "PYTHONPATH": str(REPO_ROOT / "hack")}
+        self.env = {**kept, "DLJOB_CLUSTER_DIR": str(folder), "PYTHONPATH": str(ROOT / "hack")}
         self.settings: Settings = settings_from(self.env)
 
     def __call__(self, *arguments: str, code: int = 0, **more: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "devtools.cluster", *arguments],
+            [sys.executable, "-m", "devtools.testbed.cluster", *arguments],
             env={**self.env, **more},
             cwd="/",
             capture_output=True,
@@ -303,7 +304,7 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
 def test_an_interrupted_creation_is_restarted(tool: Tool, tools: dict[str, str]) -> None:
     before = machine_state(tool, tools)
     started = subprocess.Popen(
-        [sys.executable, "-u", "-m", "devtools.cluster", "up"],
+        [sys.executable, "-u", "-m", "devtools.testbed.cluster", "up"],
         env=tool.env,
         cwd="/",
         stderr=subprocess.PIPE,

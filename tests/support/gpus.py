@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from devtools.cluster.gpu import ALPHA_NAME, status_patch
-from devtools.cluster.settings import settings_from
+from devtools.testbed.cluster.gpu import ALPHA_NAME, status_patch
+from devtools.testbed.cluster.settings import settings_from
 from kubernetes import client, watch
 
 from support.operator_log import logs
@@ -23,7 +23,7 @@ GPU = "nvidia.com/gpu"
 
 @contextmanager
 def advertised(core: client.CoreV1Api, operator_log: Path, resource: str = GPU, count: int = 4) -> Iterator[None]:
-    """Advertise ``count`` of them, as ``python -m devtools.cluster gpu`` does, until the end of the context.
+    """Advertise ``count`` of them, as ``python -m devtools.testbed.cluster gpu`` does, until the end of the context.
 
     Before and after it, wait until the operator has seen the change: the names in a job's pods depend on it.
     """

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from devtools.chaos.webhook import CONTROL_PLANE, own_address
-from devtools.cluster import kueue
-from devtools.cluster.settings import Settings
+from devtools.lab.chaos.webhook import CONTROL_PLANE, own_address
+from devtools.testbed.cluster import kueue
+from devtools.testbed.cluster.settings import Settings
 from kubernetes import client, config
 
 from support.certificates import write_rsa_certificate

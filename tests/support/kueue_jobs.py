@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from devtools.chaos.cli import kwok_program
-from devtools.chaos.shapes import EXIT
-from devtools.cluster.settings import settings_from
-from devtools.demo.operator_process import OperatorProcess
+from devtools.lab.chaos.cli import kwok_program
+from devtools.lab.chaos.shapes import EXIT
+from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.cluster.settings import settings_from
 from kubernetes import client
 
 from support import builders

@@ -11,7 +11,7 @@ from typing import Any
 
 import urllib3
 import yaml
-from devtools.suite import session
+from devtools.checks.suite import session
 from kubernetes import client, config, watch
 
 from support import polling

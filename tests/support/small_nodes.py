@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import yaml
-from devtools.chaos.shapes import EXIT
-from devtools.chaos.stages import pod_stages
-from devtools.cluster import kwok
+from devtools.lab.chaos.shapes import EXIT
+from devtools.lab.chaos.stages import pod_stages
+from devtools.testbed.cluster import kwok
 from kubernetes import client
 
 LABEL = "dljob-test/nodes"

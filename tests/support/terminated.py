@@ -29,7 +29,7 @@ def block(*_):
 
 def run(script: str, number: signal.Signals, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the Python script, which calls ``block`` where it waits; fails if it does not end after the signal."""
-    paths = ":".join(str(ROOT / name) for name in ("hack", "src", "benchmarks"))
+    paths = ":".join(str(ROOT / name) for name in ("hack", "src"))
     return subprocess.run(
         [sys.executable, "-c", PRELUDE.replace("NUMBER", str(int(number))) + script],
         env={**os.environ, "PYTHONPATH": paths, "DLJOB_CLUSTER_DIR": str(folder), "DLJOB_CACHE": str(folder / "cache")},

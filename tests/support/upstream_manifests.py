@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.images.manifests import OWN_FOLDER, folders
+from devtools.build.images.manifests import OWN_FOLDER, folders
 
 MXJOBS = ("mxjob-linear-dist.yaml", "mx_job_dist.yaml", "dl-operator-mxjob.yaml", "mxjob-cifar-gpu.yaml")
 TFJOBS = ("tf_job.yaml", "tf-smoke-gpu.yaml", "tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml")

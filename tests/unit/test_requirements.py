@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from devtools.images import definition, wheels
+from devtools.build.images import definition, wheels
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.images.manifests import OWN_FOLDER, folders
+from devtools.build.images.manifests import OWN_FOLDER, folders
 from support.upstream_manifests import from_each_source, load, paths, preferred
 
 POD = "replicas template spec containers name image"

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import yaml
-from devtools.collection import tarball
-from devtools.collection.environment import environ
+from devtools.build.collection import tarball
+from devtools.build.collection.environment import environ
 from support.live_jobs import Cluster, v1_job
 
 

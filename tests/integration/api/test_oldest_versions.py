@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from devtools.cluster.settings import cache_dir_from
-from devtools.collection import oldest
+from devtools.build.collection import oldest
+from devtools.testbed.cluster.settings import cache_dir_from
 from support.live_jobs import Cluster, v1_job
 
 ROOT = Path(__file__).resolve().parents[3]

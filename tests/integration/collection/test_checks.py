@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": "hack"}
-    command = [sys.executable, "-m", "devtools.collection", *arguments]
+    command = [sys.executable, "-m", "devtools.build.collection", *arguments]
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from devtools.cluster.settings import cache_dir_from
-from devtools.collection import oldest
+from devtools.build.collection import oldest
+from devtools.testbed.cluster.settings import cache_dir_from
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from devtools.collection import tarball
+from devtools.build.collection import tarball
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = {

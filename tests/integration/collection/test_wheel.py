@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from devtools.collection import tarball, wheel
+from devtools.build.collection import tarball, wheel
 
 ROOT = Path(__file__).resolve().parents[3]
 COLLECTION = "ansible_collections/dljob/operator/"
@@ -26,7 +26,7 @@ WHEEL_ALONE = {"galaxy.yml"}
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build it with the command of `make wheel`, which prints the path."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "devtools.collection", "wheel", "--into", str(folder)]
+    command = [sys.executable, "-m", "devtools.build.collection", "wheel", "--into", str(folder)]
     env = {**os.environ, "PYTHONPATH": "hack"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from devtools.collection.environment import environ
-from devtools.stamp import project
+from devtools.build.collection.environment import environ
+from devtools.build.stamp import project
 from support.documents import DOCUMENTS, ROOT, commands
 from support.live_jobs import Cluster, v1_job
 
@@ -25,28 +25,28 @@ RUN_BY = {
     r"make": HERE,
     r"make demo( KEEP=1)?": DEMO,
     r"make test": ".ci/run",
-    r"make test-quick": "tests/unit/suite/test_suite_parts.py::test_the_quick_run_is_linters_and_unit_tests",
-    r"make test-full": "tests/unit/suite/test_suite_parts.py::test_the_longest_tests_are_for_the_full_run",
-    r"make test PART=\S+": "tests/unit/suite/test_suite_parts.py::test_a_part_alone_runs_its_files_and_no_others",
+    r"make test-quick": "tests/unit/devtools/checks/suite/test_suite_parts.py::test_the_quick_run_is_linters_and_unit_tests",
+    r"make test-full": "tests/unit/devtools/checks/suite/test_suite_parts.py::test_the_longest_tests_are_for_the_full_run",
+    r"make test PART=\S+": "tests/unit/devtools/checks/suite/test_suite_parts.py::test_a_part_alone_runs_its_files_and_no_others",
     r"make (venv|lint)": ".ci/run",
     r"make (generate|crds)": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make hooks": "tests/integration/tooling/test_hooks.py::test_git_refuses_a_commit_whose_subject_is_not_imperative",
-    r"make commits": "tests/unit/commits/test_source.py::test_the_command_fails_for_a_bad_subject_of_the_branch_only",
+    r"make commits": "tests/unit/devtools/checks/commits/test_source.py::test_the_command_fails_for_a_bad_subject_of_the_branch_only",
     r"make changelog": "tests/integration/tooling/test_changelog.py::test_a_fragment_goes_into_the_section_of_the_version",
-    r"PYTHONPATH=hack python -m devtools.release check v0\.1\.0": "tests/unit/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
+    r"PYTHONPATH=hack python -m devtools.build.release check v0\.1\.0": "tests/unit/devtools/build/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
     r"PYTHONPATH=tests python -m support\.stability \d+": "tests/unit/stability/test_stability.py::test_the_command_prints_the_figures",
     r"PYTHONPATH=tests python -m unit\.perturbation": "tests/unit/perturbation/test_campaign.py::test_every_position_is_tried_and_counted",
     r"git (tag|push) .*": RELEASE,
-    r"make mutation( .*)?": "tests/unit/mutation/test_command.py::test_a_mutant_that_a_test_notices_is_killed",
+    r"make mutation( .*)?": "tests/unit/devtools/checks/mutation/test_command.py::test_a_mutant_that_a_test_notices_is_killed",
     r"make sanity": "tests/integration/collection/test_checks.py::test_sanity",
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",
     r"make test-previous": ".github/workflows/test.yml",
     r"make version": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make docs": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
-    r"make bundle( IMG=\S+)?": "tests/unit/olm/test_bundle.py::test_files_are_what_their_sources_say",
-    r"git archive HEAD \| docker build -f build/bundle\.Dockerfile .*": "tests/unit/olm/test_bundle.py::test_the_images_labels_are_the_annotations",
+    r"make bundle( IMG=\S+)?": "tests/unit/devtools/build/olm/test_bundle.py::test_files_are_what_their_sources_say",
+    r"git archive HEAD \| docker build -f build/bundle\.Dockerfile .*": "tests/unit/devtools/build/olm/test_bundle.py::test_the_images_labels_are_the_annotations",
     r"make (cluster|cluster-down|kwok-nodes N=\d+)": LIFECYCLE,
-    r"make cluster K8S=\S+": "tests/unit/cluster/test_settings.py::test_the_version_of_kubernetes",
+    r"make cluster K8S=\S+": "tests/unit/devtools/testbed/cluster/test_settings.py::test_the_version_of_kubernetes",
     r"make cluster-status": HERE,
     r"make images( MANIFESTS=\S+)?": "tests/e2e/test_images.py::test_make_images_serves_the_names_of_another_folder",
     r"pip install dljob-operator|dljob-operator run --install-crds": "tests/e2e/test_wheel.py::test_installed_alone_it_lacks_nothing_and_a_job_succeeds",
@@ -65,9 +65,9 @@ RUN_BY = {
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
     r"\. \.cluster/env": HERE,
-    r"PYTHONPATH=hack python -m devtools.cluster push \S+": LIFECYCLE,
-    r"PYTHONPATH=hack python -m devtools.cluster \{.*\}": LIFECYCLE,
-    r"PYTHONPATH=hack python -m devtools.cluster pin": "tests/unit/cluster/test_upstream_module.py::test_the_command_pins_every_version",
+    r"PYTHONPATH=hack python -m devtools.testbed.cluster push \S+": LIFECYCLE,
+    r"PYTHONPATH=hack python -m devtools.testbed.cluster \{.*\}": LIFECYCLE,
+    r"PYTHONPATH=hack python -m devtools.testbed.cluster pin": "tests/unit/devtools/testbed/cluster/test_upstream_module.py::test_the_command_pins_every_version",
     r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
     r"docker push": MENTION,
     r"python -m (mpi4py|paddle\.distributed\.launch) train\.py": MENTION,
@@ -92,7 +92,7 @@ RUN_BY = {
     r"make deploy OVERLAY=namespaced": (
         "tests/e2e/test_deployment.py::test_a_job_beside_it_runs_and_one_elsewhere_is_left_alone"
     ),
-    r"python -m devtools.images build operator --no-push": BASE,
+    r"python -m devtools.build.images build operator --no-push": BASE,
     r"helm (install|test) dljob-operator .*|helm uninstall|helm package": (
         "tests/e2e/test_deployment.py::test_install_run_upgrade_and_uninstall"
     ),
@@ -100,7 +100,7 @@ RUN_BY = {
         "tests/integration/engine/test_bridge.py::test_a_pods_status_is_a_reason_to_run"
     ),
     r"ansible-operator run --watches-file=watches\.ansible-operator\.yaml": (
-        "tests/unit/generate/test_watches.py::test_ansible_operator_alone_gets_no_kind_of_a_version_twice"
+        "tests/unit/devtools/build/generate/test_watches.py::test_ansible_operator_alone_gets_no_kind_of_a_version_twice"
     ),
     r"kubectl create configmap --from-file": MENTION,
     r"kubectl delete (crd|-k)": MENTION,
@@ -195,7 +195,7 @@ def test_a_name_without_its_group_may_miss_the_job(
 def test_what_is_generated_is_as_it_should_be() -> None:
     """`make version`, `make generate`, `make bundle` and `make docs` would change nothing."""
     for package in ("stamp", "generate", "olm", "reference"):
-        command = ["python", "-m", f"devtools.{package}", "--check"]
+        command = ["python", "-m", f"devtools.build.{package}", "--check"]
         env = environ(PYTHONPATH="hack")
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout

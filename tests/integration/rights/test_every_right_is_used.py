@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import KUEUE_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from devtools.olm import csv, sources
+from devtools.build.olm import csv, sources
 from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
 from integration.rights.recorder import Recorder, Right, request_of

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.generate import files
+from devtools.build.generate import files
+from devtools.paths import ROOT
 from integration.engine.support import until
 from integration.rights.support import BASE, OPTIONAL, RBAC
 
@@ -16,7 +17,7 @@ from dljob_operator.engine.kube import KubeApi
 
 KINDS = [
     pytest.param(kind.group, f"{kind.name.lower()}s", bool(kind.scale), id=f"{kind.name}.{kind.group}")
-    for framework in files.frameworks(files.ROOT)
+    for framework in files.frameworks(ROOT)
     for kind in framework.kinds
 ]
 MINE = ("users_edit", "users_view")

@@ -23,7 +23,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     here = tmp_path / "checkout"
     (here / "hack" / "devtools").mkdir(parents=True)
-    shutil.copytree(ROOT / "hack/devtools/commits", here / "hack/devtools/commits")
+    shutil.copytree(ROOT / "hack/devtools/checks/commits", here / "hack/devtools/checks/commits")
     shutil.copy(ROOT / ".pre-commit-config.yaml", here)
     (here / ".venv").symlink_to(BIN.parent)
     for command in (

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from devtools.collection.cached_environment import cached_environment, pip
-from devtools.collection.environment import ROOT, environ
+from devtools.build.collection.cached_environment import cached_environment, pip
+from devtools.build.collection.environment import environ
+from devtools.paths import ROOT
 
 VERSIONS = ("1.7.0", "1.8.1", "1.9.4")
 """The last client with methods of each kind, the last of the releases with MXJob, and the newest."""

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from devtools.collection.environment import COLLECTIONS, environ
+from devtools.build.collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
 

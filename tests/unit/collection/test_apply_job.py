@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.collection.environment import COLLECTIONS, environ
+from devtools.build.collection.environment import COLLECTIONS, environ
 from support.scripted_server import Exchange, ScriptedServer, scripted
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.collection.environment import COLLECTIONS, environ
+from devtools.build.collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())

@@ -20,7 +20,7 @@ from ansible_collections.dljob.operator.plugins.filter import job_status as plug
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils import framework as framework_of_a_role
-from devtools.collection.environment import COLLECTIONS, environ
+from devtools.build.collection.environment import COLLECTIONS, environ
 from support.builders import (
     CAFFE2,
     ECHO_DECLARATION,

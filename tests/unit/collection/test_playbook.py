@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.collection.environment import COLLECTIONS, environ
+from devtools.build.collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
 

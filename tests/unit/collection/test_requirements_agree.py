@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.collection import dependencies
-from devtools.images import wheels
+from devtools.build.collection import dependencies
+from devtools.build.images import wheels
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from devtools.stamp import project
+from devtools.build.stamp import project
 from support.documents import ROOT
 
 REPOSITORY = project.read(ROOT).urls["Repository"]

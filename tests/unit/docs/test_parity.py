@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from devtools.images.manifests import folders
+from devtools.build.images.manifests import folders
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")

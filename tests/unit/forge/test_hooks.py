@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools import lint
+from devtools.checks import lint
 
 ROOT = Path(__file__).resolve().parents[3]
 HOOKS: list[dict[str, Any]] = [
@@ -35,8 +35,8 @@ def test_every_linter_is_run_on_each_commit_or_is_named_as_slow() -> None:
     for name in lint.ON_CHANGED_FILES:
         command = " ".join(word for word in lint.LINTERS[name] if word not in (*lint.CODE, ".", "--check"))
         assert any(entry.replace(" --force-exclude", "") == f".venv/bin/{command}" for entry in on_commit), name
-    assert "env PYTHONPATH=hack .venv/bin/python -m devtools.lint --quick" in on_commit
-    assert BY_ID["lint"]["entry"] == "env PYTHONPATH=hack .venv/bin/python -m devtools.lint" and BY_ID["lint"][
+    assert "env PYTHONPATH=hack .venv/bin/python -m devtools.checks.lint --quick" in on_commit
+    assert BY_ID["lint"]["entry"] == "env PYTHONPATH=hack .venv/bin/python -m devtools.checks.lint" and BY_ID["lint"][
         "stages"
     ] == ["pre-push"]
 

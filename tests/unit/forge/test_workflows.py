@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.cluster.versions import DEFAULT_KUBERNETES, KUBERNETES
-from devtools.images import wheels
+from devtools.build.images import wheels
+from devtools.testbed.cluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,6 +20,7 @@ JOBS = [
     (f"{name}: {job}", content) for name, workflow in WORKFLOWS.items() for job, content in workflow["jobs"].items()
 ]
 UNITS = WORKFLOWS["test"]["jobs"]["unit"]["strategy"]["matrix"]["include"]
+TOOLS = ROOT / "hack" / "devtools"
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -83,9 +84,9 @@ def test_targets_of_make_and_packages_of_python_exist() -> None:
         "bundle",
     } <= targets
     assert [t for t in sorted(targets) if not re.search(rf"^{re.escape(t)}:.* ## ", MAKEFILE, re.MULTILINE)] == []
-    packages = set(re.findall(r"python -m devtools\.(\w+)", script))
-    assert {"images", "release"} <= packages
-    assert [package for package in packages if not (ROOT / "hack/devtools" / package / "__main__.py").is_file()] == []
+    packages = set(re.findall(r"python -m devtools\.([\w.]+)", script))
+    assert {"build.images", "build.release"} <= packages
+    assert [package for package in packages if not (TOOLS / package.replace(".", "/") / "__main__.py").is_file()] == []
 
 
 def test_the_image_that_a_release_puts_into_the_chart_is_where_it_looks_for_it() -> None:

@@ -1,7 +1,7 @@
 """Expands a role's declaration: families, flavors at the top level, groups of kinds, placeholders known statically.
 
-The loader builds the framework from the result, and hack/devtools/generate the CRDs and everything else that follows
-from a declaration.
+The loader builds the framework from the result, and hack/devtools/build/generate the CRDs and everything else that
+follows from a declaration.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import PodToCreate
-from devtools.images.manifests import folders
+from devtools.build.images.manifests import folders
 from support.builders import (
     CAFFE2,
     JAX,

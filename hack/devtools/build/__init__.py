@@ -1,0 +1,1 @@
+"""What is written from the roles and the pins: definitions, documents, images, packages."""

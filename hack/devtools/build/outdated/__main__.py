@@ -1,0 +1,5 @@
+import sys
+
+from devtools.build.outdated.cli import main
+
+sys.exit(main())

@@ -1,0 +1,98 @@
+"""A page per plugin, from its DOCUMENTATION, EXAMPLES and RETURN, which are parsed without importing the plugin.
+
+Why not ``antsibull-docs collection-plugins --output-format simplified-rst``, its only format that needs no Sphinx (the
+other one has directives of a Sphinx extension): with 2.28, its 15 pages of plugins and roles had 3,528 lines and
+139 kB, and ours 593 lines and 38 kB. Its tables of options are HTML with inline styles, so that a diff, an editor and a
+forge that shows no raw HTML in RST show no readable table; the options are sorted by name instead of by importance; and
+much of a small page says how to install the collection. It runs ansible-doc, 6.5 s of processor time, which the check
+of stale pages would cost each commit (now under 1 s). And its help calls the format experimental and announces
+considerable changes. This module and roles.py have 110 lines; ``make lint`` has antsibull-docs check the same
+documentation.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devtools.build.reference.pages import NOTE, code, markdown, paragraphs, table
+from devtools.paths import ROOT
+
+COLLECTION = "dljob.operator"
+FOLDERS = {"modules": "task", "filter": "filter"}
+"""An action plugin is documented in the module of the same name."""
+
+
+def pages() -> dict[str, str]:
+    """File name to text."""
+    made = {}
+    for folder, what in FOLDERS.items():
+        for path in sorted((ROOT / "plugins" / folder).glob("*.py")):
+            texts = constants(path)
+            if "DOCUMENTATION" in texts:
+                made[f"plugins/{path.stem}.md"] = page(what, path, texts)
+    return made
+
+
+def constants(path: Path) -> dict[str, str]:
+    """The upper-case string constants of a file."""
+    return {
+        node.targets[0].id: node.value.value
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
+
+
+def page(what: str, path: Path, texts: Mapping[str, str]) -> str:
+    """The page of one plugin."""
+    documented = yaml.safe_load(texts["DOCUMENTATION"])
+    text = f"{NOTE}# {COLLECTION}.{path.stem} ({what})\n\n{markdown(documented['short_description'])}.\n\n"
+    text += "\n\n".join(paragraphs(documented["description"])) + "\n"
+    if documented.get("options"):
+        text += "\n## Options\n\n" + table(["option", "type", "description"], options(documented["options"], ""))
+    for name, attribute in (documented.get("attributes") or {}).items():
+        description = " ".join(paragraphs(attribute.get("description")))
+        text += f"\n`{name}`: {attribute['support']}. {description}\n"
+    if texts.get("EXAMPLES"):
+        text += f"\n## Examples\n\n```yaml\n{texts['EXAMPLES'].strip()}\n```\n"
+    if texts.get("RETURN"):
+        returned = yaml.safe_load(texts["RETURN"])
+        text += "\n## Returned\n\n" + table(["key", "type", "description"], _returned(returned, ""))
+    return text
+
+
+def options(documented: Mapping[str, Any], path: str) -> Iterator[list[str]]:
+    """A row for each option and suboption."""
+    for name, option in documented.items():
+        where = f"{path}{name}"
+        yield [code(where), _type(option), " ".join(paragraphs(option.get("description")))]
+        inner = "[]." if option.get("type") == "list" else "."
+        yield from options(option.get("suboptions") or option.get("options") or {}, where + inner)
+
+
+def _type(option: Mapping[str, Any]) -> str:
+    parts = [str(option.get("type", "str"))]
+    if option.get("elements"):
+        parts[0] += f" of {option['elements']}"
+    if option.get("required"):
+        parts.append("required")
+    if "default" in option:
+        parts.append(f"default {code(option['default'])}")
+    if option.get("choices"):
+        parts.append("one of " + ", ".join(code(choice) for choice in option["choices"]))
+    return ", ".join(parts)
+
+
+def _returned(documented: Mapping[str, Any], path: str) -> Iterator[list[str]]:
+    for name, value in documented.items():
+        where = f"{path}{name}"
+        when = f" Returned: {value['returned']}." if value.get("returned") else ""
+        yield [code(where), _type(value), " ".join(paragraphs(value.get("description"))) + when]
+        yield from _returned(value.get("contains") or {}, where + ("[]." if value.get("type") == "list" else "."))

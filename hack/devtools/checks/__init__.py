@@ -1,0 +1,1 @@
+"""What runs before a commit lands: linters, tests, mutations."""

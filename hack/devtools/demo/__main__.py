@@ -1,5 +1,0 @@
-import sys
-
-from devtools.demo.cli import main
-
-sys.exit(main())

@@ -1,5 +1,0 @@
-import sys
-
-from devtools.fuzz.cli import main
-
-sys.exit(main())

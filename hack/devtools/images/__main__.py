@@ -1,5 +1,0 @@
-import sys
-
-from devtools.images.cli import main
-
-sys.exit(main())

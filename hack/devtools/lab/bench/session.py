@@ -1,0 +1,472 @@
+"""One start of one peer: creates the jobs, watches their pods and statuses, and measures."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from devtools.lab.bench import account, plan, processes, workloads
+from devtools.lab.bench.client import JSON, MERGE, Client, Refused
+from devtools.lab.bench.measures import Sample
+from devtools.lab.bench.observer import PODS, Observer, Seen
+from devtools.lab.bench.peers.base import Peer, Running
+from devtools.lab.bench.workloads import SMALLEST, Sizes
+
+_WIDTH = 8
+
+
+@dataclass(frozen=True)
+class BenchContext:
+    """Settings and clients that all sessions share."""
+
+    client: Client
+    kubeconfig: Path
+    scratch: Path
+    sizes: Sizes
+    nodes: int
+    say: Callable[[str], None]
+    deadline: float = float("inf")
+    throwaway: bool = False
+    """The cluster is deleted afterwards, so objects need not be deleted one by one."""
+
+    def timeout(self, peer: Peer) -> float:
+        """Seconds that a workload may take before it is stopped."""
+        return max(5.0, min(peer.limits.timeout, self.deadline - time.monotonic()))
+
+
+class Session:
+    """Runs ``planned`` and yields each sample as soon as it is complete."""
+
+    def __init__(self, context: BenchContext, planned: plan.Session) -> None:
+        self._context = context
+        self._client = context.client
+        self._peer = planned.peer
+        self._planned = planned
+        self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
+        self._numbers = itertools.count()
+        self._running: Running | None = None
+
+    def run(self) -> Iterator[Sample]:
+        with self._in_namespace() as observer:
+            running = self._start()
+            try:
+                self._warm_up(running, observer)
+                for workload in self._planned.workloads:
+                    if workload == plan.RESTART:
+                        running.__exit__()
+                        running = self._start(wait=False)
+                        yield self._restart(running, observer)
+                    else:
+                        yield from self._one(workload, observer)
+                    running.check()
+                    if workload in plan.LIGHT:
+                        self._clear()
+            finally:
+                running.__exit__()
+
+    # --- the peer and its namespace
+
+    @property
+    def _pid(self) -> int:
+        assert self._running is not None
+        return self._running.pid
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        """The kinds whose jobs this session creates."""
+        planned = self._planned.workloads
+        others = self._peer.kinds if plan.KINDS in planned else ()
+        large = (workloads.LARGE_KIND,) if plan.BESIDE in planned else ()
+        return tuple(dict.fromkeys(("MXJob", *others, *large)))
+
+    def _start(self, wait: bool = True) -> Running:
+        running = Running(self._peer, self._context.kubeconfig, self._context.scratch)
+        self._running = running
+        if wait:
+            try:
+                running.wait_ready()
+            except BaseException:
+                running.__exit__()
+                raise
+        return running
+
+    @contextmanager
+    def _in_namespace(self) -> Iterator[Observer]:
+        self._client.request("POST", "/api/v1/namespaces", {"metadata": {"name": self._namespace}})
+        is_interrupted = False
+        try:
+            with Observer(self._client, self._namespace, self._kinds) as observer:
+                yield observer
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            is_interrupted = True
+            raise
+        finally:
+            if not self._context.throwaway:
+                self._delete_namespace(is_interrupted)
+
+    def _delete_namespace(self, is_interrupted: bool) -> None:
+        """Delete the namespace, and first what is in it. After an interruption nothing is measured: that is left to
+        Kubernetes, and an error must not take the interruption's place."""
+        path = f"/api/v1/namespaces/{self._namespace}"
+        if is_interrupted:
+            self._request_deletion(path)
+            return
+        try:
+            self._clear()
+        except (KeyboardInterrupt, SystemExit):
+            self._request_deletion(path)
+            raise
+        self._client.request("DELETE", path)
+        if self._context.sizes.waits_for_end:
+            self._until(lambda: not self._client.exists(path), time.monotonic() + 120)
+
+    def _request_deletion(self, path: str) -> None:
+        with contextlib.suppress(Refused, OSError, HTTPException):
+            self._client.request("DELETE", path)
+
+    def _clear(self, timeout: float = 300.0) -> None:
+        """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second.
+
+        It would be busy with the Services' EndpointSlices while the next workload is measured. Raises Refused or
+        TimeoutError if they still exist after `timeout` seconds.
+        """
+        core = f"/api/v1/namespaces/{self._namespace}"
+        deadline = time.monotonic() + timeout
+        for kind in self._kinds:
+            path = workloads.collection(kind, self._namespace)
+            self._client.delete_all(path, {"propagationPolicy": "Background"}, deadline - time.monotonic())
+        self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, deadline - time.monotonic())
+        self._client.delete_all(f"{core}/services", {}, deadline - time.monotonic())
+        self._until(lambda: not self._left("pods") and not self._left("services"), deadline)
+        slices = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices"
+        self._client.delete_all(slices, {}, deadline - time.monotonic())
+
+    def _left(self, plural: str) -> bool:
+        return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])
+
+    @staticmethod
+    def _until(wanted: Callable[[], bool], deadline: float) -> None:
+        while not wanted():
+            if time.monotonic() > deadline:
+                raise TimeoutError("the objects of a workload still exist when their time is over")
+            time.sleep(0.1)
+
+    def _prefix(self) -> str:
+        return f"b{next(self._numbers)}"
+
+    def _warm_up(self, running: Running, observer: Observer) -> None:
+        """Create one job that is not measured, since the first job after a start also opens connections."""
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
+        self._submit([job], observer)
+        name = job["metadata"]["name"]
+        if not observer.wait(lambda: len(observer.seen(name).pods) == SMALLEST, 120):
+            running.check()
+            raise TimeoutError(
+                f"{self._peer.name} did not create its first job's pods within 120 s:\n{running.log_end()}"
+            )
+        time.sleep(self._context.sizes.settle_seconds)
+
+    # --- the workloads
+
+    def _one(self, workload: str, observer: Observer) -> Iterator[Sample]:
+        sizes, peer = self._context.sizes, self._peer
+        match workload:
+            case plan.IDLE:
+                time.sleep(min(peer.rests_after, sizes.longest_rest))
+                yield self._idle()
+            case plan.ONE | plan.ALONE:
+                yield self._singles(workload, observer, plan.count(sizes.singles, peer.limits.singles))
+            case plan.MANY:
+                yield self._bulk(workload, observer, plan.count(sizes.many, peer.limits.jobs), SMALLEST)
+            case plan.KINDS:
+                for kind in peer.kinds:
+                    yield self._of_kind(kind, observer)
+                    self._clear()
+            case plan.REPLICAS:
+                for size in plan.replica_sizes(peer, sizes):
+                    yield self._bulk(f"{size} replicas", observer, 1, size)
+                    self._clear()
+            case plan.MOST:
+                yield self._bulk(workload, observer, plan.count(sizes.most, peer.limits.jobs), SMALLEST)
+            case plan.CHANGE:
+                yield self._changes(observer)
+            case plan.FINISHED:
+                yield from self._after_finish(observer)
+            case plan.GROWTH:
+                yield from self._growth(observer)
+            case plan.BESIDE:
+                yield from self._beside(observer, plan.count(sizes.beside, peer.limits.singles))
+            case plan.HUGE:
+                yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
+
+    def _beside(self, observer: Observer, count: int) -> Iterator[Sample]:
+        """Jobs one after the other, without a large job and while one is being created."""
+        yield self._singles(plan.BEFORE, observer, count)
+        size = self._context.sizes.large
+        large = workloads.large_job(self._prefix(), size)
+        seen = observer.seen(large["metadata"]["name"])
+        self._submit([large], observer)
+        observer.wait(lambda: bool(seen.pods), self._context.timeout(self._peer))
+        began_beside = 0
+
+        def is_incomplete() -> bool:
+            nonlocal began_beside
+            pods = len(seen.pods)
+            if pods < size:
+                began_beside = pods
+            return pods < size
+
+        sample = self._singles(plan.BESIDE, observer, count, is_incomplete)
+        # the last small job began while the large one had so many pods
+        yield replace(sample, extra={"pods_of_the_large_job": began_beside, "large": size})
+        self._clear()
+
+    def _growth(self, observer: Observer) -> Iterator[Sample]:
+        """An increasing number of running jobs; after each step an idle phase, and some jobs one by one."""
+        present = len(self._present())
+        for size in self._context.sizes.growth:
+            yield self._bulk(plan.GROWTH, observer, size - present, SMALLEST)
+            idle = self._idle()
+            yield replace(idle, extra={**idle.extra, **account.server_sizes(self._client)})
+            yield self._singles(plan.ONE, observer, self._context.sizes.singles)
+            present = size + self._context.sizes.singles
+
+    def _idle(self) -> Sample:
+        before = processes.cpu_seconds(self._pid)
+        reads, writes = account.requests(self._client)
+        began = time.monotonic()
+        time.sleep(self._context.sizes.idle_seconds)
+        spent = time.monotonic() - began
+        cpu = processes.cpu_seconds(self._pid) - before
+        after = account.requests(self._client)
+        return self._sample(
+            plan.IDLE, 0, 0, seconds=spent, cpu=cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=processes.memory(self._pid), wall=0.0, extra={"core_share": cpu / spent},
+        )  # fmt: skip
+
+    def _singles(
+        self, workload: str, observer: Observer, count: int, goes_on: Callable[[], bool] = lambda: True
+    ) -> Sample:
+        """Jobs one after the other: each is created when the previous one is Running, as long as ``goes_on``."""
+        made: list[dict[str, Any]] = []
+        with self._measured(workload, made, SMALLEST, observer) as finish:
+            for job in workloads.jobs(self._prefix(), count, self._context.nodes):
+                if not goes_on():
+                    break
+                made.append(job)
+                self._submit([job], observer)
+                if not self._await([job], SMALLEST, observer):
+                    break
+        return finish()
+
+    def _bulk(self, workload: str, observer: Observer, count: int, pods: int) -> Sample:
+        """All jobs at once: as fast as the API server accepts them, eight at a time."""
+        made = list(workloads.jobs(self._prefix(), count, self._context.nodes, pods))
+        return self._at_once(workload, made, pods, observer)
+
+    def _at_once(self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer) -> Sample:
+        with self._measured(workload, made, pods, observer) as finish:
+            self._submit(made, observer)
+            self._await(made, pods, observer)
+        return finish()
+
+    def _of_kind(self, kind: str, observer: Observer) -> Sample:
+        """Jobs of another kind at once. The first one, which is not measured, opens what the kind needs."""
+        made, pods = workloads.jobs_of(kind, self._prefix(), 1, self._context.nodes)
+        self._submit(made, observer)
+        self._await(made, pods, observer)
+        made, pods = workloads.jobs_of(kind, self._prefix(), self._context.sizes.of_each_kind, self._context.nodes)
+        return self._at_once(workloads.of_kind(kind, len(made)), made, pods, observer)
+
+    def _changes(self, observer: Observer) -> Sample:
+        """One of many jobs gets an additional worker: the time from the patch's acceptance to the new worker's pod."""
+        names = sorted(self._present())[: self._context.sizes.changes]
+        workers = SMALLEST - 2
+        delays: list[float | None] = []
+        reads, writes = account.requests(self._client)
+        cpu = processes.cpu_seconds(self._pid)
+        began = time.monotonic()
+        for name in names:
+            path = f"{workloads.collection('MXJob', self._namespace)}/{name}"
+            self._client.request("PATCH", path, workloads.one_more_worker(workers), MERGE)
+            patched = time.monotonic()
+            new = f"{name}-worker-{workers}"
+            came = observer.wait(lambda new=new, name=name: new in observer.seen(name).names, 30)  # type: ignore[misc]
+            delays.append(time.monotonic() - patched if came else None)
+        time.sleep(self._context.sizes.settle_seconds)
+        after = account.requests(self._client)
+        return self._sample(
+            plan.CHANGE, len(names), len(names), all_pods=tuple(delays),
+            wall=None if None in delays else sum(filter(None, delays)), seconds=time.monotonic() - began,
+            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=processes.memory(self._pid),
+        )  # fmt: skip
+
+    def _restart(self, running: Running, observer: Observer) -> Sample:
+        """Restart the peer while the jobs exist, and create a new one at once. Times are from the start."""
+        present = len(self._present())
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
+        name = job["metadata"]["name"]
+        began = time.monotonic()
+        reads, writes = account.requests(self._client)
+        self._submit([job], observer)
+        came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._context.timeout(self._peer))
+        wall = time.monotonic() - began if came else None
+        cpu = processes.cpu_seconds(self._pid)
+        running.wait_ready()
+        self._quiet()
+        after = account.requests(self._client)
+        return self._sample(
+            plan.RESTART, 1, SMALLEST, all_pods=(wall,), wall=wall, seconds=time.monotonic() - began, cpu=cpu,
+            reads=after[0] - reads, writes=after[1] - writes, peak_bytes=processes.memory(self._pid),
+            extra={"present": present, "cpu_until_quiet": processes.cpu_seconds(self._pid)},
+        )  # fmt: skip
+
+    def _after_finish(self, observer: Observer) -> Iterator[Sample]:
+        """Let every scheduler pod succeed; when all jobs have finished, create new ones one by one."""
+        names = self._present()
+        succeeded = {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "name": workloads.CONTAINER}
+        terminated = {**succeeded, "image": "", "imageID": "", "ready": False, "restartCount": 0}
+        status = {"status": {"phase": "Succeeded", "containerStatuses": [terminated]}}
+        pods = PODS.format(self._namespace)
+        patches = [("PATCH", f"{pods}/{name}-scheduler-0/status", status, MERGE) for name in names]
+        reads, writes = account.requests(self._client)
+        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        self._client.each(patches, _WIDTH)
+        over = observer.wait(_all([observer.seen(name) for name in names], _is_over), self._context.timeout(self._peer))
+        seconds = time.monotonic() - began
+        self._quiet()
+        after = account.requests(self._client)
+        yield self._sample(
+            "finishing", len(names), 0, wall=seconds if over else None, seconds=seconds,
+            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=processes.memory(self._pid), note="" if over else "not all jobs had finished",
+        )  # fmt: skip
+        if over:
+            yield self._singles(plan.FINISHED, observer, self._context.sizes.singles)
+
+    # --- how they are measured
+
+    def _submit(self, made: Sequence[dict[str, Any]], observer: Observer) -> None:
+        def post(job: dict[str, Any]) -> None:
+            self._client.request("POST", workloads.collection(job["kind"], self._namespace), job, JSON)
+            observer.accepted(job["metadata"]["name"], time.monotonic())
+
+        if len(made) == 1:
+            post(made[0])
+            return
+        with ThreadPoolExecutor(_WIDTH) as pool:
+            list(pool.map(post, made))
+
+    def _await(self, made: Sequence[dict[str, Any]], pods: int, observer: Observer) -> bool:
+        seen = [observer.seen(job["metadata"]["name"]) for job in made]
+
+        def there(one: Seen) -> bool:
+            return len(one.pods) >= pods and (one.running is not None or not self._peer.reports_running)
+
+        return observer.wait(_all(seen, there), self._context.timeout(self._peer))
+
+    @contextmanager
+    def _measured(
+        self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer
+    ) -> Iterator[Callable[[], Sample]]:
+        assert self._running is not None
+        reads, writes = account.requests(self._client)
+        reconciles = self._running.reconciles()
+        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        result: list[Sample] = []
+        with processes.PeakMemory(self._pid) as peak:
+            yield lambda: replace(result[0], peak_bytes=peak.bytes)
+            seconds = time.monotonic() - began
+            self._quiet()
+        after = account.requests(self._client)
+        names = [job["metadata"]["name"] for job in made]
+        result.append(
+            self._sample(
+                workload, len(made), len(made) * pods, **_times(names, pods, observer), seconds=seconds,
+                pods_made=observer.made(names), reads=after[0] - reads, writes=after[1] - writes,
+                reconciles=self._running.reconciles() - reconciles,
+                cpu=processes.cpu_seconds(self._pid) - cpu,
+            )
+        )  # fmt: skip
+
+    def _quiet(self) -> None:
+        """Wait until the peer has made no write for a while."""
+        before = account.requests(self._client)[1]
+        for _ in range(10):
+            time.sleep(self._context.sizes.settle_seconds / 2)
+            now = account.requests(self._client)[1]
+            if now == before:
+                return
+            before = now
+
+    def _present(self) -> list[str]:
+        listed = self._client.request("GET", f"{workloads.collection('MXJob', self._namespace)}?limit=5000")["items"]
+        return [job["metadata"]["name"] for job in listed]
+
+    def _sample(self, workload: str, jobs: int, pods: int, **measures: Any) -> Sample:
+        sample = Sample(workload, self._peer.name, self._planned.round, jobs, pods, **measures)
+        took = "cut off" if sample.wall is None else f"{sample.wall:.2f} s"
+        self._context.say(f"  {self._peer.name:<26} {workload:<16} {took}")
+        return sample
+
+
+def _all(seen: Sequence[Seen], wanted: Callable[[Seen], bool]) -> Callable[[], bool]:
+    """Whether all are as ``wanted``. Called for many events: it skips those that already were, and stops at the first
+    that is not."""
+    waiting = list(seen)
+
+    def asked() -> bool:
+        while waiting and wanted(waiting[-1]):
+            waiting.pop()
+        return not waiting
+
+    return asked
+
+
+def _is_over(one: Seen) -> bool:
+    return one.finished is not None
+
+
+def _times(names: Sequence[str], pods: int, observer: Observer) -> dict[str, Any]:
+    """The times of each job and of all jobs together; None for an event that never came."""
+    seen = [observer.seen(name) for name in names]
+    starts = [_start(one) for one in seen]
+    accepted = [start for start in starts if start is not None]
+    ends = [max(one.pods) if len(one.pods) >= pods else None for one in seen]
+    runs = [one.running for one in seen]
+    return {
+        "first_pod": tuple(_after(start, min(one.pods, default=None)) for start, one in zip(starts, seen, strict=True)),
+        "all_pods": tuple(_after(start, end) for start, end in zip(starts, ends, strict=True)),
+        "running": tuple(_after(start, end) for start, end in zip(starts, runs, strict=True)),
+        "wall": _last(accepted, ends),
+        "wall_running": _last(accepted, runs),
+    }
+
+
+_LEAST = 0.001
+"""Seconds: the responses and the two watches are read by threads of their own, so closer times have no order."""
+
+
+def _start(one: Seen) -> float | None:
+    """When the job existed: on a busy machine its first watch event may be read before the response to its POST."""
+    return min((time for time in (one.accepted, one.appeared) if time is not None), default=None)
+
+
+def _after(start: float | None, end: float | None) -> float | None:
+    """The seconds in between."""
+    return None if start is None or end is None else max(_LEAST, end - start)
+
+
+def _last(starts: Sequence[float], ends: Sequence[float | None]) -> float | None:
+    whole = [end for end in ends if end is not None]
+    return max(_LEAST, max(whole) - min(starts)) if starts and len(whole) == len(ends) else None

@@ -1,0 +1,146 @@
+"""The workloads' objects: MXJobs of kubeflow.org/v1, which all peers support, and its other kinds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from devtools.lab.load.jobs import shape_of, small_job
+
+JOB_LABEL = "training.kubeflow.org/job-name"
+"""The label that all peers set on every pod."""
+CONTAINER = "mxnet"
+API_VERSION = "kubeflow.org/v1"
+OTHER_KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MPIJob", "JAXJob")
+LARGE_KIND = "PyTorchJob"
+SMALLEST = 4
+"""Pods of an ordinary job: a scheduler, a server, two workers."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The size of each workload. ``quick`` only tests the harness."""
+
+    nodes: int = 44
+    """Simulated nodes at least: each runs up to 250 pods."""
+    singles: int = 40
+    """A single job takes 15 to 60 ms: the median of ten of them still varies by a third."""
+    many: int = 100
+    of_each_kind: int = 20
+    most: int = 1000
+    replicas: tuple[int, ...] = (200, 1000)
+    huge: int = 2500
+    """With more replicas MX_CONFIG, which lists all of them, exceeds what Linux allows for a variable."""
+    large: int = 5000
+    """Replicas of the PyTorchJob beside which small jobs are created: the size of MX_CONFIG allows about 3,500."""
+    beside: int = 500
+    """Small jobs beside the large one at most. Of 200, the p99 is the third slowest, which varies by half."""
+    changes: int = 5
+    idle_seconds: float = 10.0
+    longest_rest: float = 120.0
+    """Seconds before the idle phase at most, for a peer that frees memory when it has no work."""
+    settle_seconds: float = 2.0
+    """Seconds that a peer gets for its remaining writes after the last awaited event."""
+    waits_for_end: bool = True
+    """Whether to wait until a session's namespace is gone, since its deletion would distort the next session."""
+    growth: tuple[int, ...] = (100, 300, 1000, 3000, 10_000)
+    """Number of jobs after each step."""
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    nodes=2,
+    singles=2,
+    many=4,
+    of_each_kind=2,
+    most=10,
+    replicas=(12,),
+    huge=24,
+    large=300,  # with 60, all of them existed on a slow machine before the first small job was created
+    beside=2,
+    changes=2,
+    idle_seconds=1.0,
+    longest_rest=0.0,
+    settle_seconds=0.2,
+    waits_for_end=False,
+    growth=(4, 8),
+)
+
+
+def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, Any]:
+    """An MXJob of ``pods`` processes: one scheduler, one server, the rest workers.
+
+    The template sets nodeName, because the cluster's scheduler, which places 50 pods a second, would dominate the
+    measurement.
+    """
+    if pods < 3:
+        raise ValueError(f"a job has a scheduler, a server and at least one worker: not {pods} pods")
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "MXJob",
+        "metadata": {"name": name},
+        "spec": {
+            "jobMode": "MXTrain",
+            "runPolicy": {"cleanPodPolicy": "None"},
+            "mxReplicaSpecs": {
+                "Scheduler": _replicas(1, node),
+                "Server": _replicas(1, node),
+                "Worker": _replicas(pods - 2, node),
+            },
+        },
+    }
+
+
+def large_job(name: str, pods: int, node: str = "kwok-0000") -> dict[str, Any]:
+    """A PyTorchJob of ``pods`` processes, one of them the master: no variable of its pods grows with their number."""
+    specs = {"Master": _replicas(1, node, "pytorch"), "Worker": _replicas(pods - 1, node, "pytorch")}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": LARGE_KIND,
+        "metadata": {"name": name},
+        "spec": {"runPolicy": {"cleanPodPolicy": "None"}, "pytorchReplicaSpecs": specs},
+    }
+
+
+def jobs(prefix: str, count: int, nodes: int, pods: int = SMALLEST) -> Iterator[dict[str, Any]]:
+    """``count`` jobs, spread over ``nodes`` simulated nodes."""
+    for number in range(count):
+        yield job(f"{prefix}-{number:04d}", pods, f"kwok-{number % nodes:04d}")
+
+
+def collection(kind: str, namespace: str) -> str:
+    """The path of the jobs of a kind of kubeflow.org/v1."""
+    return f"/apis/{API_VERSION}/namespaces/{namespace}/{kind.lower()}s"
+
+
+def jobs_of(kind: str, prefix: str, count: int, nodes: int) -> tuple[list[dict[str, Any]], int]:
+    """``count`` jobs of one of the other kinds, spread over the nodes, and the number of pods of each."""
+    made = [small_job(API_VERSION, kind, f"{prefix}-{number:04d}", number % nodes) for number in range(count)]
+    return made, shape_of(API_VERSION, kind).pods
+
+
+def of_kind(kind: str, count: int) -> str:
+    """The name of the samples of ``count`` jobs of a kind."""
+    return f"{count} {kind}s"
+
+
+def one_more_worker(workers: int) -> dict[str, Any]:
+    """The merge patch that changes a running job: it then has ``workers`` + 1 workers."""
+    return {"spec": {"mxReplicaSpecs": {"Worker": {"replicas": workers + 1}}}}
+
+
+def _replicas(count: int, node: str, container: str = CONTAINER) -> dict[str, Any]:
+    return {
+        "replicas": count,
+        "restartPolicy": "Never",
+        "template": {
+            "spec": {
+                "nodeName": node,
+                "tolerations": [{"operator": "Exists"}],
+                "automountServiceAccountToken": False,
+                "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": container, "image": "example.com/none:1", "command": ["train"]}],
+            }
+        },
+    }

@@ -1,0 +1,5 @@
+import sys
+
+from devtools.lab.demo.cli import main
+
+sys.exit(main())

@@ -1,0 +1,115 @@
+"""The steps of the demo, in order; it stops everything that it started, also after a failure."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from devtools.build.images.errors import ImagesError
+from devtools.lab.demo import training
+from devtools.lab.demo.deployed import DeployedOperator
+from devtools.lab.demo.operator_process import OperatorError, OperatorProcess
+from devtools.paths import ROOT
+from devtools.termination import ends_main_thread
+from devtools.testbed.cluster import lifecycle
+from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.cluster.settings import Settings, settings_from
+
+EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"
+WANTED_ACCURACY = 0.95
+TRAINING_LIMIT = 300.0
+"""Timeout of the training in seconds; it takes about 20."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m devtools.lab.demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="keep the cluster and the operator's CRDs")
+    parser.add_argument(
+        "--engine",
+        choices=("process", "image"),
+        default="process",
+        help="run the operator as a local process, or its image in a pod (default: %(default)s)",
+    )
+    given = parser.parse_args(argv)
+    keep = given.keep
+    started = time.monotonic()
+    try:
+        # a terminated demo cleans up like an interrupted one
+        with ends_main_thread(), cluster(settings_from(), keep) as settings:
+            accuracy = demonstrate(settings, keep, given.engine)
+    except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
+        print(f"\ndemo failed: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted, and cleaned up", file=sys.stderr)
+        return 130
+    seconds = time.monotonic() - started
+    print(f"\ndemo done in {seconds:.0f} s: test accuracy {accuracy:.4f} (expected at least {WANTED_ACCURACY})")
+    return 0
+
+
+@contextlib.contextmanager
+def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
+    """The local cluster; a cluster that was up before stays up."""
+    headline("a real Kubernetes cluster (kind)")
+    was_up = lifecycle.exists(settings)
+    try:
+        lifecycle.up(settings)
+        yield settings
+    finally:
+        if was_up:
+            print("\nthe cluster was up before and stays up: `make cluster-down` stops it")
+        elif keep:
+            print(how_to_use(settings))
+        else:
+            headline("cleaning up")
+            lifecycle.down(settings)
+
+
+def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> float:
+    """Build the images, install and run the operator, and train; returns the test accuracy from the training's log."""
+    from devtools.build.images import build_and_push  # needs the engine that the cluster step has started
+
+    headline("the example image (MXNet 1.9.1, the UCI digits)")
+    build_and_push(settings, ["mxnet"])
+
+    manifest = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    operator: OperatorProcess | DeployedOperator
+    if engine == "image":
+        headline("the operator: its image, deployed with kustomize")
+        build_and_push(settings, ["operator"])
+        operator = DeployedOperator(settings, keep=keep)
+    else:
+        headline("the operator: CRDs, then the embedded engine")
+        operator = OperatorProcess(settings.kubeconfig, log=settings.state_dir / "operator.log")
+    with operator:
+        operator.wait_ready()
+        print(f"    {operator.ready_line}")
+        headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")
+        result = training.run(settings.kubeconfig, manifest, TRAINING_LIMIT, keep)
+    headline("the result")
+    print(result.text())
+    if result.state != "Succeeded":
+        raise training.TrainingError(f"the job finished with state {result.state}: {result.reason}")
+    if result.accuracy is None or result.accuracy < WANTED_ACCURACY:
+        raise training.TrainingError(f"test accuracy {result.accuracy}, expected at least {WANTED_ACCURACY}")
+    return result.accuracy
+
+
+def headline(text: str) -> None:
+    print(f"\n==> {text}", flush=True)
+
+
+def how_to_use(settings: Settings) -> str:
+    return f"""
+==> the cluster stays up
+    . {settings.state_dir / "env"}              # KUBECONFIG, docker, kubectl
+    make run                             # the operator, in the foreground
+    kubectl apply -f examples/mxnet-digits.yaml
+    kubectl get dljobs -w
+    make cluster-down                    # when done"""

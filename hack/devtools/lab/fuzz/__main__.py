@@ -1,0 +1,5 @@
+import sys
+
+from devtools.lab.fuzz.cli import main
+
+sys.exit(main())

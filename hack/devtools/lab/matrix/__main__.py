@@ -1,0 +1,5 @@
+import sys
+
+from devtools.lab.matrix.cli import main
+
+sys.exit(main())

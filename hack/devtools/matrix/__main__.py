@@ -1,5 +1,0 @@
-import sys
-
-from devtools.matrix.cli import main
-
-sys.exit(main())

@@ -1,5 +1,0 @@
-import sys
-
-from devtools.outdated.cli import main
-
-sys.exit(main())

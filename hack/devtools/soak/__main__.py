@@ -1,5 +1,0 @@
-import sys
-
-from devtools.soak.cli import main
-
-sys.exit(main())

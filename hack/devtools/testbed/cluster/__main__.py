@@ -1,0 +1,5 @@
+import sys
+
+from devtools.testbed.cluster.cli import main
+
+sys.exit(main())

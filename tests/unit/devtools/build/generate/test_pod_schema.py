@@ -1,0 +1,118 @@
+"""The schemas know every field of a pod template, and their size stays within what tools accept."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import kubernetes
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import unknown_fields
+from devtools.build.generate import pod_fields, pod_schema
+from devtools.build.generate.openapi import OPEN
+from devtools.definitions import definitions
+from devtools.paths import ROOT
+
+CRDS = definitions()
+ANNOTATION_LIMIT = 262_144
+"""Bytes of all annotations: `kubectl apply` without --server-side keeps the whole definition in one."""
+MARGIN = 10_000
+
+
+def templates(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The schemas of the pod templates of a kind, not those inside of templates."""
+    for name, inner in schema.get("properties", {}).items():
+        if name == "template":
+            yield f"{path}.{name}", inner
+        else:
+            yield from templates(inner, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from templates(schema[key], f"{path}.{key}")
+
+
+TEMPLATES = [
+    pytest.param(template, id=f"{name} {version['name']}{path}")
+    for name, crd in CRDS.items()
+    for version in crd["spec"]["versions"]
+    for path, template in templates(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+]
+
+
+def test_every_kind_has_some() -> None:
+    assert len(TEMPLATES) == 33
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_has_the_fields_of_kubernetes_and_no_others(template: Mapping[str, Any]) -> None:
+    metadata, spec = template["properties"]["metadata"], template["properties"]["spec"]
+    types = pod_fields.types()
+    container = spec["properties"]["containers"]["items"]
+    for schema, type_ in ((metadata, "ObjectMeta"), (spec, "PodSpec"), (container, "Container")):
+        assert OPEN not in schema
+        assert set(schema["properties"]) == set(types[type_])
+    if OPEN not in container["properties"]["lifecycle"]:
+        assert set(spec["properties"]["initContainers"]["items"]["properties"]) == set(types["Container"])
+
+
+def test_each_version_knows_the_layout_of_its_own_to_the_bottom() -> None:
+    def source(version: str, field: str, at: str) -> Any:
+        (one,) = [one for one in CRDS["tfjobs.kubeflow.org"]["spec"]["versions"] if one["name"] == version]
+        entry = one["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][field][at]
+        container = entry["properties"]["template"]["properties"]["spec"]["properties"]["containers"]["items"]
+        return container["properties"]["lifecycle"]
+
+    for version, field, at in (("v1", "tfReplicaSpecs", "additionalProperties"), ("v1alpha1", "replicaSpecs", "items")):
+        assert OPEN not in json.dumps(source(version, field, at)["properties"]["preStop"]["properties"]["exec"])
+    for version, field, at in (("v1alpha1", "tfReplicaSpecs", "additionalProperties"), ("v1", "replicaSpecs", "items")):
+        assert source(version, field, at) == {OPEN: True, "nullable": True}
+
+
+@pytest.mark.parametrize("name", CRDS)
+def test_a_definition_fits_into_an_annotation(name: str) -> None:
+    size = len(json.dumps(CRDS[name], separators=(",", ":")))
+    assert size + MARGIN < ANNOTATION_LIMIT, f"{name} has {size} bytes"
+
+
+def test_a_helm_release_fits_into_a_secret() -> None:
+    """Helm keeps the chart's files and what it has made of them, compressed and base64-encoded, in at most 1 MiB."""
+    paths = sorted((ROOT / "crds").glob("*.yaml"))
+    chart = [base64.b64encode(path.read_bytes()).decode() for path in paths]
+    manifest = "---\n".join(json.dumps(crd, separators=(",", ":")) for crd in CRDS.values())
+    release = gzip.compress(json.dumps({"chart": chart, "manifest": manifest}).encode())
+    assert len(base64.b64encode(release)) < 800_000
+
+
+def test_the_fields_are_those_of_the_installed_client() -> None:
+    content = pod_fields.of_client()
+    if content["kubernetes"] != pod_fields.version():
+        pytest.skip(f"kubernetes {kubernetes.__version__} is not the client of pod_fields.yaml")
+    assert pod_fields.PATH.read_text(encoding="utf-8") == pod_fields.text(), (
+        "run `python -m devtools.build.generate.pod_fields`, then `make generate`"
+    )
+
+
+def test_the_reconcile_knows_the_same_metadata() -> None:
+    assert set(pod_fields.types()["ObjectMeta"]) == unknown_fields.OF_METADATA
+
+
+def test_quantities_may_be_numbers() -> None:
+    resources = pod_schema.fields("Container")["resources"]["properties"]
+    assert [resources[name] for name in ("limits", "requests")] == [{OPEN: True, "nullable": True}] * 2
+
+
+def test_upper_fields_keep_a_null() -> None:
+    """Templates of charts have `nodeSelector:` without a value. Without its null the template has another hash."""
+    spec = pod_schema.fields("PodSpec")
+    assert spec["nodeSelector"]["nullable"] and spec["tolerations"]["nullable"]
+    assert pod_schema.fields("ObjectMeta")["creationTimestamp"]["nullable"]
+    assert pod_schema.fields("Container")["env"]["items"]["properties"]["value"]["nullable"]
+
+
+def test_only_so_many_levels() -> None:
+    fields = pod_schema.fields("Container", 1)
+    assert fields["env"] == {"type": "array", "items": {OPEN: True}, "nullable": True}
+    assert fields["lifecycle"] == {OPEN: True, "nullable": True}

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from devtools.lab.bench import plan
+from devtools.lab.bench.peers import ansible_operator, catalog
+from devtools.lab.bench.peers.base import Limits, Peer
+from devtools.lab.bench.workloads import FULL, JOB_LABEL, OTHER_KINDS, QUICK, job, jobs, jobs_of, one_more_worker
+
+
+def peer(name: str, limits: Limits | None = None) -> Peer:
+    return Peer(name, name, lambda kubeconfig, scratch: [], "ready", limits=limits or Limits())
+
+
+A, B = peer("a"), peer("b", Limits(singles=1, jobs=6, replicas=0, heavy=False, lasting=False))
+
+
+def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
+    found = [(s.round, s.peer.name, s.workloads) for s in plan.sessions([A, B], 2)]
+    assert found == [
+        (1, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
+        (1, "b", ("idle", "one job", "many jobs")),
+        (1, "a", plan.HEAVY),
+        (1, "a", plan.LARGE),
+        (2, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
+        (2, "b", ("idle", "one job", "many jobs")),
+    ]
+
+
+def test_peers_come_in_the_opposite_order_at_each_repetition() -> None:
+    peers = [peer("a"), peer("b")]
+    found = [s.peer.name for s in plan.sessions(peers, 4, ("one job",))]
+    assert "".join(found) == "abbaabba"
+    found = [s.peer.name for s in plan.sessions(peers, 5, ("most jobs",))]
+    assert "".join(found) == "abbaabba", "in the rounds 1, 3, 4 and 5"
+
+
+def test_a_peer_with_less_work_comes_last_in_either_order() -> None:
+    peers = [peer("a"), peer("less", Limits(lasting=False)), peer("b")]
+    assert [s.peer.name for s in plan.sessions(peers, 2, ("one job",))] == ["a", "b", "less", "b", "a", "less"]
+
+
+def test_the_thousand_jobs_come_again_in_the_third_round() -> None:
+    assert [s.workloads for s in plan.sessions([A], 3)][-2:] == [plan.HEAVY, plan.LARGE]
+
+
+def test_only_what_was_chosen() -> None:
+    assert [s.workloads for s in plan.sessions([A], 1, ("one job",))] == [("one job",)]
+    assert plan.workloads_named("one job, huge") == ("one job", "huge")
+    assert plan.workloads_named("") == plan.WORKLOADS
+    with pytest.raises(ValueError, match="there is no workload 'none'; the workloads are idle, "):
+        plan.workloads_named("none")
+
+
+def test_a_peer_gets_the_kinds_that_it_reconciles() -> None:
+    assert not plan.takes_part(A, plan.KINDS)
+    assert plan.takes_part(replace(A, kinds=("TFJob",)), plan.KINDS)
+    kinds = {one.name: one.kinds for one in catalog.PEERS if one.kinds}
+    assert kinds[catalog.OURS] == OTHER_KINDS
+    assert set(OTHER_KINDS) - set(kinds[catalog.DEFAULT]) == {"JAXJob"}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_jobs_of_another_kind(kind: str) -> None:
+    made, pods = jobs_of(kind, "x", 3, nodes=2)
+    assert [(one["kind"], one["metadata"]["name"]) for one in made] == [(kind, f"x-000{n}") for n in range(3)]
+    assert pods == 2
+
+
+def test_limits_of_a_peer() -> None:
+    assert plan.count(100, None) == 100
+    assert plan.count(100, 6) == 6
+    assert plan.replica_sizes(A, FULL) == (200, 1000)
+    assert plan.replica_sizes(B, FULL) == ()
+
+
+def test_the_catalog() -> None:
+    assert [p.name for p in catalog.chosen("baseline,dljob-operator")] == ["dljob-operator", "baseline"]
+    assert catalog.chosen("") == catalog.PEERS
+    with pytest.raises(ValueError, match="there is no peer 'helm'"):
+        catalog.chosen("helm")
+    assert len({p.name for p in catalog.PEERS}) == len(catalog.PEERS)
+
+
+def test_a_real_ansible_operator_takes_part_where_there_is_one() -> None:
+    assert ansible_operator.peers({}) == ()
+    (peer,) = ansible_operator.peers({"DLJOB_ANSIBLE_OPERATOR": "/opt/ansible-operator"})
+    assert peer.name == catalog.ANSIBLE_OPERATOR
+    *_, binary, option, shim = peer.command(Path(), Path())
+    assert (binary, option) == ("/opt/ansible-operator", "--shim")
+    assert Path(shim, "ansible-runner").is_file()
+
+
+@pytest.mark.parametrize("pods", [3, 4, 1000])
+def test_a_job_has_as_many_pods_as_asked_for(pods: int) -> None:
+    replicas = job("a", pods)["spec"]["mxReplicaSpecs"]
+    assert sum(r["replicas"] for r in replicas.values()) == pods
+
+
+def test_a_job_is_not_smaller_than_a_parameter_server_cluster() -> None:
+    with pytest.raises(ValueError, match="not 2 pods"):
+        job("a", 2)
+
+
+def test_jobs_are_spread_over_the_nodes() -> None:
+    made = list(jobs("x", 5, nodes=2))
+    names = [m["metadata"]["name"] for m in made]
+    nodes = [m["spec"]["mxReplicaSpecs"]["Worker"]["template"]["spec"]["nodeName"] for m in made]
+    assert names == ["x-0000", "x-0001", "x-0002", "x-0003", "x-0004"]
+    assert nodes == ["kwok-0000", "kwok-0001", "kwok-0000", "kwok-0001", "kwok-0000"]
+
+
+def test_a_quick_run_fits_few_nodes() -> None:
+    assert max(QUICK.huge, QUICK.most * 4) < 2 * 250
+    assert one_more_worker(2) == {"spec": {"mxReplicaSpecs": {"Worker": {"replicas": 3}}}}
+    assert JOB_LABEL == "training.kubeflow.org/job-name"
