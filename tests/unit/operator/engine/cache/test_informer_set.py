@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_schedul
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.fake_kube_api import owned_pod
+from support.fed_informers import fill, informer_of, kind_of
 from support.polling import until
 
 from dljob_operator.engine.cache import informer_set
@@ -59,22 +60,16 @@ class Fed:
 
     @property
     def kind(self) -> WatchedKind:
-        found = self.set.kind(TARGET)
-        assert found is not None
-        return found
+        return kind_of(self.set, TARGET)
 
     def informer(self, what: str, namespace: str = "") -> Informer:
-        (found,) = (i for i in self.set.informers if (i.source.what, i.source.namespace) == (what, namespace))
-        return found
+        return informer_of(self.set, what, namespace)
 
     def feed(self, what: str, kind: str, obj: dict[str, Any]) -> None:
         self.informer(what).handle({"type": kind, "object": obj})
 
     def fill(self, *, left_out: str = "") -> None:
-        for informer in self.set.informers:
-            if informer.source.what != left_out:
-                informer.synced.set()
-                informer.has_synced.set()
+        fill(self.set, left_out=left_out)
 
 
 def job(uid: str = "1", version: str = "1", **fields: Any) -> dict[str, Any]:
