@@ -30,7 +30,7 @@ class Health:
         self.ready_checks: list[Callable[[], str]] = []
         """Each returns what the operator still waits for, "" if nothing. Without a check it is not ready."""
         where = parse_address("--health-probe-bind-address", address, ":6789 or 127.0.0.1:6789")
-        self._server = HttpServer(where, self._respond)
+        self.server = HttpServer(where, self._respond)
         self._lock = threading.Lock()
         self._said: dict[str, str] = {"/healthz": ""}  # the last answer of each probe
         self._passed = {"/healthz"}  # what has passed: that a starting operator is not ready yet is no warning
@@ -68,13 +68,13 @@ class Health:
 
     @property
     def port(self) -> int:
-        return self._server.port
+        return self.server.port
 
     def start(self) -> None:
-        self._server.start()
+        self.server.start()
 
     def stop(self) -> None:
-        self._server.stop()
+        self.server.stop()
 
 
 def _first(checks: Sequence[Callable[[], str]]) -> str:
