@@ -60,12 +60,12 @@ version: venv ## write VERSION and pyproject.toml's addresses to all files that 
 	@$(TOOL) devtools.build.stamp
 	@$(TOOL) devtools.build.olm
 
-lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, generated files
-	@$(TOOL) devtools.checks.lint
+lint: venv ## the linters of .pre-commit-config.yaml: ruff, mypy, import-linter, ansible-lint, yamllint, prose, generated files
+	@$(BIN)/pre-commit run --all-files --hook-stage pre-push
 
 BASE ?= origin/main
 commits: ## check the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
-	@$(or $(PYTHON),python3) -m devtools.checks.commits range $(BASE)
+	@git -C $(or $(RANGE_OF),.) log --no-merges --reverse --format=%s $(BASE)..HEAD -- | hack/subjects.sh
 
 hooks: venv ## install git hooks that run the linters and check commit subjects
 	@$(BIN)/pre-commit install

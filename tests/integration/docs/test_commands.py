@@ -31,7 +31,7 @@ RUN_BY = {
     r"make (venv|lint)": ".ci/run",
     r"make (generate|crds)": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make hooks": "tests/integration/tooling/test_hooks.py::test_git_refuses_a_commit_whose_subject_is_not_imperative",
-    r"make commits": "tests/unit/devtools/checks/commits/test_source.py::test_the_command_fails_for_a_bad_subject_of_the_branch_only",
+    r"make commits": "tests/unit/forge/test_subjects.py::test_make_checks_the_commits_since_the_base",
     r"make changelog": "tests/integration/tooling/test_changelog.py::test_a_fragment_goes_into_the_section_of_the_version",
     r"PYTHONPATH=hack python -m devtools.build.release check v0\.1\.0": "tests/unit/devtools/build/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
     r"PYTHONPATH=tests python -m support\.stability \d+": "tests/unit/stability/test_stability.py::test_the_command_prints_the_figures",

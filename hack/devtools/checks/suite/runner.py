@@ -20,6 +20,7 @@ from dljob_operator.signals import SignalThread
 
 NO_TESTS = 5
 """pytest's exit status if the markers deselect all tests."""
+LINT = ("make", "lint")
 SHOWN = 150
 """Number of lines of a failed step's log that are printed."""
 
@@ -138,7 +139,7 @@ class Run:
         if step.kind == plan.SETUP:
             return self._shared.setups[step.name](), 0.0
         if step.kind == plan.LINT:
-            return self._programs.run(step.name, [sys.executable, "-m", "devtools.checks.lint"], nice=step.nice)
+            return self._programs.run(step.name, LINT, nice=step.nice)
         junit = ("-o", "junit_family=xunit1", f"--junitxml={self._junit(step.name)}")
         plugins = ("-p", "no:cacheprovider", "-p", failures.NAME)
         command = [sys.executable, "-m", "pytest", "-q", "--color=no", *plugins, *junit]

@@ -1,1 +1,0 @@
-"""Checks commit subjects, read from a message file or from a range of commits."""
