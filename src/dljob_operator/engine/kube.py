@@ -109,7 +109,7 @@ class KubeApi:
         Nor does it send one on a connection that takes longer to open, if the server has one address and no proxy.
         """
         other = copy.copy(self)
-        other._seconds_left = seconds_left
+        other._seconds_left = seconds_left  # noqa: SLF001 - of this class
         return other
 
     @classmethod

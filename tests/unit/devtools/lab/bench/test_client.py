@@ -65,7 +65,7 @@ class Interrupted:
 
 def client_with(*connections: Interrupted) -> Client:
     client = Client.__new__(Client)
-    client._local = threading.local()
+    client._local = threading.local()  # noqa: SLF001 - without a kubeconfig
     opened = iter(connections)
     client.connection = lambda timeout=0.0: next(opened)  # type: ignore[method-assign,assignment,return-value]
     return client

@@ -51,7 +51,7 @@ def test_a_peer_goes_on_where_its_log_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "p.log").symlink_to("/dev/full")
     much = "print('x' * 1_000_000, flush=True); print('ready', flush=True); import time; time.sleep(600)"
     with Running(peer(much), tmp_path / "kubeconfig", tmp_path) as running:
-        running._ready.wait(30)
+        running._ready.wait(30)  # noqa: SLF001 - before the checks of wait_ready
         with pytest.raises(PeerFailed, match=r"the log of p cannot be written: .*No space left"):
             running.check()
 

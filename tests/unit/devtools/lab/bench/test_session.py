@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,6 +48,13 @@ def session_with(client: Client, monkeypatch: pytest.MonkeyPatch, *, throwaway: 
     return Session(context, plan.Session(cast(Peer, None), 1, ()))
 
 
+def in_namespace(
+    client: Client, monkeypatch: pytest.MonkeyPatch, *, throwaway: bool = False
+) -> AbstractContextManager[Any]:
+    """What a session does before and after its workloads."""
+    return session_with(client, monkeypatch, throwaway=throwaway)._in_namespace()  # noqa: SLF001 - without its workloads
+
+
 ALL = ["mxjobs", "pods", "services", "endpointslices", "namespace"]
 
 
@@ -55,7 +62,7 @@ ALL = ["mxjobs", "pods", "services", "endpointslices", "namespace"]
 def test_it_deletes_its_objects_and_its_namespace(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
     client = Recorded()
     try:
-        with session_with(client, monkeypatch)._in_namespace():
+        with in_namespace(client, monkeypatch):
             if error:
                 raise error
     except ValueError as found:
@@ -71,7 +78,7 @@ def test_an_interruption_only_requests_the_deletion(
     interruption: BaseException, refusal: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Recorded(refusal)
-    with pytest.raises(type(interruption)), session_with(client, monkeypatch)._in_namespace():
+    with pytest.raises(type(interruption)), in_namespace(client, monkeypatch):
         raise interruption
     assert client.deleted == ["namespace"]
 
@@ -79,13 +86,13 @@ def test_an_interruption_only_requests_the_deletion(
 def test_objects_that_stay_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     with pytest.raises(TimeoutError, match="still exist"):
-        session_with(Recorded(left=True), monkeypatch)._clear(timeout=0.2)
+        session_with(Recorded(left=True), monkeypatch)._clear(timeout=0.2)  # noqa: SLF001 - without its workloads
     assert time.monotonic() - began < 10
 
 
 def test_a_cluster_that_goes_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Recorded()
-    with session_with(client, monkeypatch, throwaway=True)._in_namespace():
+    with in_namespace(client, monkeypatch, throwaway=True):
         pass
     assert client.deleted == []
 
@@ -95,7 +102,7 @@ def test_an_interruption_while_it_deletes_its_objects_requests_the_deletion_too(
 ) -> None:
     client = Recorded()
     monkeypatch.setattr(client, "delete_all", interrupt)
-    with pytest.raises(SystemExit), session_with(client, monkeypatch)._in_namespace():
+    with pytest.raises(SystemExit), in_namespace(client, monkeypatch):
         pass
     assert client.deleted == ["namespace"]
 
