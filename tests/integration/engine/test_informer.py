@@ -172,10 +172,6 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
 ) -> None:
     caplog.set_level(logging.INFO, "dljob_operator")
     wire, api = line
-    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
-    started.append(informer)
-    informer.start()
-    assert informer.synced.wait(120)
     failures: list[str] = []
     watch = api.watch
 
@@ -190,6 +186,10 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
             yield stream
 
     monkeypatch.setattr(api, "watch", recorded)
+    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
+    started.append(informer)
+    informer.start()
+    assert informer.synced.wait(120)
     wire.close()
     until(lambda: len(failures) >= 3, "it has tried again")
     jobs.create("during")

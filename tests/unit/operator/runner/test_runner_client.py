@@ -470,11 +470,12 @@ def test_a_slot_that_has_just_become_free_is_not_stuck(monkeypatch: pytest.Monke
         1: _PendingRun(request, Future(), print, sent=now - 90, started=now - 40, pid=1),
         2: _PendingRun(request, Future(), print, sent=now - 40),
     }
-    assert not client._is_stuck()  # noqa: SLF001 - no other way to such a moment
-    client._handle_frame(  # noqa: SLF001 - no other way to such a moment
+    is_stuck, receive = client._is_stuck, client._handle_frame  # noqa: SLF001 - no other way to such a moment
+    assert not is_stuck()
+    receive(
         Frame({"type": "done", "id": 1, "ending": RunOutcome.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}")
     )
     assert list(client._pending_runs) == [2]  # noqa: SLF001 - no other way to such a moment
-    assert not client._is_stuck()  # noqa: SLF001 - no other way to such a moment
+    assert not is_stuck()
     monkeypatch.setattr(time, "monotonic", lambda: now + 31)
-    assert client._is_stuck(), "31 s later it has still not started"  # noqa: SLF001 - no other way to such a moment
+    assert is_stuck(), "31 s later it has still not started"

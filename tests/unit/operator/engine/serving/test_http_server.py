@@ -275,21 +275,25 @@ def test_at_the_largest_number_of_connections_a_new_one_ends_the_oldest(start: S
 def test_a_connection_that_is_gone_before_it_is_taken_holds_up_no_other(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    accept, gone = socket.socket.accept, threading.Event()
+    accept, goes = socket.socket.accept, threading.Event()
 
     def accept_none(listening: socket.socket) -> tuple[socket.socket, object]:
         taken = accept(listening)
-        if not gone.is_set():
-            gone.set()
+        if goes.is_set():
+            goes.clear()
             taken[0].close()
             return accept(listening)
         return taken
 
     monkeypatch.setattr(socket.socket, "accept", accept_none)
     server = start()
-    with connect(server) as first:
-        assert read_all(first) == b""
-    assert get(server) == (200, b"ok\n")
+    with connect(server) as other:
+        until(lambda: server.open_connections == 1)
+        goes.set()
+        with connect(server) as gone:
+            assert read_all(gone) == b""
+            other.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert read_all(other).endswith(b"ok\n")
     assert caplog.records == []
 
 
