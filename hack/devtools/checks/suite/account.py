@@ -1,15 +1,13 @@
-"""The summary at the end of a run: time and budget per part, the slowest tests, the test count. Pure."""
+"""The summary at the end of a run: time per part, the slowest tests, the test count. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from devtools.checks.suite.parts import PARTS
 from devtools.checks.suite.results import FAILED, PASSED, SKIPPED, Case
 
-TOLERANCE = 1.5
-"""A part may exceed its budget by this factor before the summary warns, because timings vary."""
 SLOWEST = 25
 MOST_UNSTEADY = 3
 """Tests that may pass at the second attempt only. With more of them the run fails: something is wrong with all."""
@@ -37,19 +35,7 @@ def part_seconds(ended: Sequence[Ended], cases: Sequence[Case]) -> dict[str, flo
     return {part.name: spent[part.name] for part in PARTS if part.name in spent}
 
 
-def over_budget(spent: Mapping[str, float], budgets: Mapping[str, float]) -> list[str]:
-    """One sentence for each part that took more than TOLERANCE times its budget, or has none."""
-    warnings = []
-    for name, seconds in spent.items():
-        budget = budgets.get(name)
-        if budget is None:
-            warnings.append(f"{name} has no budget in tests/budgets.toml")
-        elif seconds > TOLERANCE * budget:
-            warnings.append(f"{name} took {seconds:.0f} s, {seconds / budget:.1f} times its budget of {budget:.0f} s")
-    return warnings
-
-
-def account(ended: Sequence[Ended], cases: Sequence[Case], budgets: Mapping[str, float], wall: float) -> str:
+def account(ended: Sequence[Ended], cases: Sequence[Case], wall: float) -> str:
     """The whole text. Its last line counts the tests; failed linters and aborted steps count as failures."""
     spent = part_seconds(ended, cases)
     slowest = sorted(cases, key=lambda case: -case.seconds)[:SLOWEST]
@@ -60,13 +46,12 @@ def account(ended: Sequence[Ended], cases: Sequence[Case], budgets: Mapping[str,
             f"{'step':<16}{'wall':>8}{'processor':>13}",
             *(f"{one.name:<16}{one.seconds:6.0f} s{one.processor_seconds:11.0f} s{_mark(one)}" for one in ended),
             "",
-            f"{'part':<16}{'tests':>6}{'their time':>13}{'budget':>9}",
-            *(_part_line(name, seconds, cases, budgets) for name, seconds in spent.items()),
+            f"{'part':<16}{'tests':>6}{'their time':>13}",
+            *(_part_line(name, seconds, cases) for name, seconds in spent.items()),
             "",
             f"the {len(slowest)} slowest tests",
             *(f"{case.seconds:6.1f} s  {case.name}" for case in slowest),
             "",
-            *(f"warning: {text}" for text in over_budget(spent, budgets)),
             *(f"warning: {case.name} failed, and passed at the second attempt" for case in unsteady(cases)),
             *(f"failed: {case.name}" for case in cases if case.outcome == FAILED),
             *(f"failed: step {name}" for name in broken(ended, cases)),
@@ -103,9 +88,9 @@ def count_line(ended: Sequence[Ended], cases: Sequence[Case]) -> str:
     return f"{passed} passed, {failed} failed{skipped}{twice}"
 
 
-def _part_line(name: str, seconds: float, cases: Sequence[Case], budgets: Mapping[str, float]) -> str:
+def _part_line(name: str, seconds: float, cases: Sequence[Case]) -> str:
     count = sum(case.part == name for case in cases)
-    return f"{name:<16}{count:6}{seconds:11.0f} s{budgets.get(name, 0):7.0f} s"
+    return f"{name:<16}{count:6}{seconds:11.0f} s"
 
 
 def _mark(step: Ended) -> str:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from devtools.checks.suite import budgets, parts, plan, results
+from devtools.checks.suite import parts, plan, results
 from devtools.checks.suite.account import account, is_unsteady
 from devtools.checks.suite.runner import Interrupted, Run
 from devtools.paths import ROOT
@@ -16,7 +16,6 @@ from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.exclusive import exclusive
 
 FOLDER = ROOT / ".build" / "suite"
-BUDGETS = ROOT / "tests" / "budgets.toml"
 
 LIMIT, FULL_LIMIT = 75.0, 240.0
 """Minutes after which a run stops: cold caches take 36 of them to build, and the tests 15; --full adds the peers."""
@@ -28,7 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     try:
         lanes = plan.quick() if options.quick else plan.plan(parts.chosen(options.parts), options.full)
-        allowed = budgets.read(BUDGETS)
         # two would remove each other's logs, and stop each other's operators and clusters
         with exclusive(FOLDER.parent / "suite.lock", "another run of the tests in this checkout"):
             limit = 60 * (options.limit or (FULL_LIMIT if options.full else LIMIT))
@@ -41,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted; all started processes are stopped", file=sys.stderr)
         return 130
     cases = results.read(run.results)
-    print(account(run.ended, cases, allowed, time.monotonic() - began))
+    print(account(run.ended, cases, time.monotonic() - began))
     return 1 if any(step.status for step in run.ended) or is_unsteady(cases) else 0
 
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from devtools.checks.suite.compiled_shim import compiled_shim
+from devtools.build.images import context, definition
+from devtools.testbed.cluster.settings import settings_from
 
 VARIABLE = "DLJOB_TEST_SESSION"
 """The environment variable with the path of the record, for the tests' processes."""
@@ -40,6 +41,12 @@ def ansible_operator_command(binary: str) -> tuple[str, ...]:
     """The bridge around that ansible-operator, with the compiled shim as in the image."""
     program = Path(__file__).with_name("ansible_operator.py")
     return sys.executable, str(program), binary, "--shim", str(compiled_shim())
+
+
+def compiled_shim() -> Path:
+    """The folder with the image's `ansible-runner`, which is compiled once. Raises ClusterError without Go."""
+    (program,) = definition.load("operator").go_programs
+    return context.go_program(program, settings_from().cache_dir).parent
 
 
 @dataclass(frozen=True)
