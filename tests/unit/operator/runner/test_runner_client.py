@@ -472,9 +472,7 @@ def test_a_slot_that_has_just_become_free_is_not_stuck(monkeypatch: pytest.Monke
     }
     is_stuck, receive = client._is_stuck, client._handle_frame  # noqa: SLF001 - no other way to such a moment
     assert not is_stuck()
-    receive(
-        Frame({"type": "done", "id": 1, "ending": RunOutcome.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}")
-    )
+    receive(Frame({"type": "done", "id": 1, "ending": RunOutcome.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}"))
     assert list(client._pending_runs) == [2]  # noqa: SLF001 - no other way to such a moment
     assert not is_stuck()
     monkeypatch.setattr(time, "monotonic", lambda: now + 31)
