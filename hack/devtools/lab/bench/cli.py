@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.operator_defaults import positive
+from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import positive
 
 from devtools.lab.bench import account, machine, plan, report
 from devtools.lab.bench.client import APPLY, Client, Refused

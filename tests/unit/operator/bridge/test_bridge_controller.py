@@ -22,10 +22,10 @@ from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun
 from dljob_operator.ansible_operator_bridge.run_queue import RunQueue
 from dljob_operator.engine.controller import Runner
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.controller_settings import ControllerSettings
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import OrphanCollector
-from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -69,8 +69,8 @@ def change_the_job(bridge: BridgeController, type_: str, version: str = "2") -> 
 
 def bridge_of(api: KubeApi, runner: NoRuns | None = None) -> BridgeController:
     """A bridge whose cache has one job, after a run of it."""
-    made = BridgeController([Watch(ECHO)], api, cast(Runner, runner or NoRuns()), Settings(max_concurrent=1))
-    kind_of(made.informers, str(ECHO)).resource = Resource("/apis/example.com/v1", "echojobs")
+    made = BridgeController([Watch(ECHO)], api, cast(Runner, runner or NoRuns()), ControllerSettings(max_concurrent=1))
+    kind_of(made.informers, str(ECHO)).api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     change_the_job(made, "ADDED", "1")
     made.requeues.begin("1")
     made.requeues.done("1", ok=True)

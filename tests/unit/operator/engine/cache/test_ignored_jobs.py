@@ -15,8 +15,8 @@ from dljob_operator.engine.cache import informer_set
 from dljob_operator.engine.cache.ignored_jobs import IgnoredJobs
 from dljob_operator.engine.cache.informer_set import InformerSet
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.events import EventRecorder
-from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import Watch
 
 
@@ -50,7 +50,7 @@ def watching(api: FakeKubeApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Info
     jobs = IgnoredJobs(EventRecorder(api))
     jobs.start()
     monkeypatch.setattr(informer_set, "IgnoredJobs", lambda recorder: jobs)
-    yield InformerSet([Watch(ECHO)], api, Settings(), Queue())
+    yield InformerSet([Watch(ECHO)], api, ControllerSettings(), Queue())
     jobs.stop()
     assert jobs.join(10)
 
@@ -123,7 +123,7 @@ def test_neither_a_slow_api_server_nor_an_error_concerns_the_watch(
 
 def test_an_informer_set_starts_and_stops_the_thread(api: FakeKubeApi) -> None:
     before = set(threading.enumerate())
-    informers = InformerSet([Watch(ECHO)], api, Settings(), Queue())
+    informers = InformerSet([Watch(ECHO)], api, ControllerSettings(), Queue())
     informers.start()
     assert "ignored jobs" in {thread.name for thread in set(threading.enumerate()) - before}
     informers.stop()

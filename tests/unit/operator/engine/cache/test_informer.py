@@ -19,12 +19,12 @@ from support.served_kube_api import Served
 
 from dljob_operator.engine.cache import informer as module
 from dljob_operator.engine.cache import transforms, watch_health
-from dljob_operator.engine.cache.informer import Informer, Pace, Source
+from dljob_operator.engine.cache.informer import Informer, Pace, WatchSource
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE
 from dljob_operator.engine.cache.packing import AsText
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.watch_health import LIST_AGAIN_AFTER
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer
 
 Respond = Callable[[Exchange], None]
@@ -49,7 +49,7 @@ class Watching:
     def __init__(self, api: KubeApi, pace: Pace | None = None) -> None:
         self.names: list[str] = []
         self.changed = threading.Condition()
-        source = Source("pods", lambda: Resource("/api/v1", "pods"), transforms.owned({}))
+        source = WatchSource("pods", lambda: ApiResource("/api/v1", "pods"), transforms.owned({}))
         self.informer = Informer(api, source, self._on_change, pace=pace)
 
     def _on_change(self, change: Change) -> None:
@@ -114,8 +114,8 @@ def test_a_page_is_packed_before_the_next_one_is_read() -> None:
             return super().pack(obj)
 
     changes: list[Change] = []
-    resource = Resource("/api/v1", "pods")
-    source = Source("pods", lambda: resource, transforms.owned({}), packing=Packs)
+    resource = ApiResource("/api/v1", "pods")
+    source = WatchSource("pods", lambda: resource, transforms.owned({}), packing=Packs)
     informer = Informer(api, source, changes.append)
     informer.start()
     assert informer.synced.wait(10)
@@ -245,7 +245,7 @@ def test_rejected_credentials_are_reported_to_liveness(monkeypatch: pytest.Monke
 # Requests
 
 
-JOBS = Resource("/apis/example.com/v1", "jobs")
+JOBS = ApiResource("/apis/example.com/v1", "jobs")
 
 
 QUICK = Pace(first_pause=0.001, longest_pause=0.004)
@@ -256,8 +256,8 @@ class Followed:
 
     def __init__(self, api: Served, pace: Pace | None = None, **source: Any) -> None:
         self.words: list[str] = []
-        given = {"what": "pods", "find": lambda: Resource("/api/v1", "pods"), "transform": transforms.owned({})}
-        self.informer = Informer(api, Source(**{**given, **source}), self._on_change, pace=pace or QUICK)
+        given = {"what": "pods", "find": lambda: ApiResource("/api/v1", "pods"), "transform": transforms.owned({})}
+        self.informer = Informer(api, WatchSource(**{**given, **source}), self._on_change, pace=pace or QUICK)
 
     def _on_change(self, change: Change) -> None:
         word = "new" if change.old is None else "gone" if change.new is None else "changed"
@@ -455,10 +455,10 @@ def test_before_the_first_list_only_a_forbidden_optional_kind_counts_as_read() -
 
 def test_a_kind_that_is_not_served_is_named_once_and_followed_once_it_is(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
-    found: list[Resource | None] = [None]
+    found: list[ApiResource | None] = [None]
     asked = threading.Semaphore(0)
 
-    def find() -> Resource | None:
+    def find() -> ApiResource | None:
         asked.release()
         return found[0]
 
@@ -488,7 +488,7 @@ def test_a_kind_that_is_not_served_is_named_once_and_followed_once_it_is(caplog:
 
 def test_the_errors_of_a_kind_that_is_no_longer_served_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_health, "UNREADY_AFTER", 0.0)
-    found: list[Resource | None] = [JOBS]
+    found: list[ApiResource | None] = [JOBS]
     api = Served([page(), ApiError(500, "", "etcd")], [[error(410)]])
     with following(api, find=lambda: found[0]) as made:
         until(lambda: made.informer.not_ready().endswith("etcd"))
@@ -564,7 +564,7 @@ def test_what_cannot_be_decoded_is_not_worth_a_restart(monkeypatch: pytest.Monke
     monkeypatch.setattr(watch_health, "REJECTED_AFTER", 0.0)
     attempts: list[None] = []
 
-    def find() -> Resource:
+    def find() -> ApiResource:
         attempts.append(None)
         raise RecursionError
 
@@ -597,7 +597,7 @@ def test_a_watch_that_was_long_enough_is_followed_by_the_next_without_a_pause() 
     """Also without another search for the kind, which is a request."""
     searches: list[None] = []
 
-    def find() -> Resource:
+    def find() -> ApiResource:
         searches.append(None)
         return JOBS
 
@@ -693,7 +693,7 @@ def test_an_informer_that_is_started_late_is_not_stuck() -> None:
     """A standby makes its informers at its start, and starts them when it is the leader."""
     asked, free = threading.Event(), threading.Event()
 
-    def find() -> Resource:
+    def find() -> ApiResource:
         asked.set()
         free.wait(10)
         return JOBS

@@ -12,11 +12,11 @@ import pytest
 from support.served_kube_api import Served
 
 from dljob_operator.engine.cache import transforms
-from dljob_operator.engine.cache.informer import Informer, Pace, Source
+from dljob_operator.engine.cache.informer import Informer, Pace, WatchSource
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE, is_too_deep, outline_list, read_event
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 
-ECHO = Resource("/apis/example.com/v1", "echojobs")
+ECHO = ApiResource("/apis/example.com/v1", "echojobs")
 
 
 def nested(levels: int) -> Any:
@@ -40,7 +40,7 @@ def job(name: str, levels: int = 1) -> dict[str, Any]:
 def watching(*jobs: dict[str, Any], event: dict[str, Any] | None = None) -> Iterator[tuple[Informer, Served]]:
     """An informer that has listed these jobs, whose watch has brought `event` and was opened again after it."""
     api = Served([{"items": list(jobs), "metadata": {"resourceVersion": "7"}}], [[event]] if event else [])
-    source = Source("echojobs", lambda: ECHO, transforms.custom, "team", from_tenants=True)
+    source = WatchSource("echojobs", lambda: ECHO, transforms.custom, "team", from_tenants=True)
     informer = Informer(api, source, lambda change: None, pace=Pace(first_pause=0.001))
     informer.start()
     try:
