@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from devtools.checks.suite import session
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from support.live_jobs import Cluster
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from support.live_jobs import Cluster, v1_job, v1alpha1_job
 
 from dljob_operator.watches import load_watches

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from devtools.lab.bench.client import Client
 from devtools.lab.chaos import cli, operators
 from devtools.lab.chaos.shapes import NODE_LABEL
+from devtools.testbed.client import Client
 
 
 @pytest.mark.long

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.lab.bench.peers.base import free_port
 from devtools.lab.chaos import checker, shapes
 from devtools.lab.chaos.cli import kwok_program
 from devtools.lab.chaos.faults import Fault
@@ -28,10 +27,13 @@ from devtools.lab.chaos.nodes import Nodes
 from devtools.lab.chaos.operators import Operator
 from devtools.lab.chaos.proxy import Proxy, Trail, write_kubeconfig
 from devtools.lab.chaos.recorder import Recorder
-from devtools.lab.chaos.shapes import Ending
-from devtools.lab.chaos.upstream import MERGE, Client, Upstream
-from devtools.lab.chaos.workload import OWN, OWNED, PODS, resource_of
+from devtools.lab.chaos.resources import OWNED, PODS, collection_of
+from devtools.lab.chaos.shapes import Ending, Shape
+from devtools.lab.chaos.workload import OWN
+from devtools.lab.chaos.world import PATIENCE
+from devtools.testbed.client import MERGE, Client
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.operator import free_port
 
 pytestmark = pytest.mark.long
 
@@ -43,21 +45,29 @@ RUNS = Ending(exit=None, seconds=0.2)
 class Job:
     """A job, and the order in which the test ends its pods."""
 
-    build: Callable[[random.Random], Mapping[str, Any]]
+    shape: Shape
     pods: int
     ends: tuple[str, ...]
     """The replica types whose pods succeed, one after the other; the last one ends the job."""
 
 
 JOBS = {
-    "a list of replicas": Job(
-        shapes.as_list(shapes.TENSORFLOW_FIRST, {"MASTER": (1, RUNS), "WORKER": (1, RUNS)}), 2, ("WORKER", "MASTER")
-    ),
-    "a map of replica types": Job(
-        shapes.by_type(shapes.PYTORCH, {"Master": (1, RUNS), "Worker": (2, RUNS)}), 3, ("Worker", "Master")
-    ),
-    "a batch Job and a Secret": Job(shapes.mpi(RUNS, (1, RUNS), runPolicy={"cleanPodPolicy": "All"}), 2, ("Launcher",)),
-}
+    title: Job(Shape(title, kind, replicas, spec, "OnFailure" if spec else "ExitCode"), pods, ends)
+    for title, kind, replicas, spec, pods, ends in (
+        (
+            "a list of replicas", "tensorflow.org/v1alpha1 TfJob", {"MASTER": (1, RUNS), "WORKER": (1, RUNS)}, {}, 2,
+            ("WORKER", "MASTER"),
+        ),
+        (
+            "a map of replica types", "kubeflow.org/v1 PyTorchJob", {"Master": (1, RUNS), "Worker": (2, RUNS)}, {}, 3,
+            ("Worker", "Master"),
+        ),
+        (
+            "a batch Job and a Secret", "kubeflow.org/v2beta1 MPIJob", {"Launcher": (1, RUNS), "Worker": (1, RUNS)},
+            {"runPolicy": {"cleanPodPolicy": "All"}}, 2, ("Launcher",),
+        ),
+    )
+}  # fmt: skip
 SAMPLE = 9
 """Of so many positions one is tried here; each takes some seconds. The test marked `full` tries all."""
 WITHIN = 90.0
@@ -96,11 +106,10 @@ class World:
     recorder: Recorder
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(10_000)))
 
-    def create(self, build: Callable[[random.Random], Mapping[str, Any]]) -> str:
+    def create(self, shape: Shape) -> str:
         """Create the job; its path."""
-        manifest = dict(build(Fixed()))
-        manifest["metadata"] = {"name": f"job-{next(self.numbers):04d}", "labels": dict(OWN)}
-        path = resource_of(manifest).path(self.namespace)
+        manifest = shape.build(Fixed(), f"job-{next(self.numbers):04d}", OWN)
+        path = collection_of(manifest, self.namespace)
         self.client.request("POST", path, manifest)
         return f"{path}/{manifest['metadata']['name']}"
 
@@ -114,7 +123,9 @@ class World:
         for varying in (uid, job["metadata"]["name"], str(status.get("runtimeId") or uid)):
             text = text.replace(varying, "<own>")
         owned = {
-            plural.plural: [one for one in self.client.items(plural.path(self.namespace)) if job_uid_of(one) == uid]
+            plural.plural: [
+                one for one in self.client.items(plural.collection(self.namespace)) if job_uid_of(one) == uid
+            ]
             for plural in OWNED
         }
         pods = [(rank(one), one["status"].get("phase")) for one in owned.pop(PODS.plural)]
@@ -129,7 +140,8 @@ class World:
     def pods_of(self, path: str) -> list[str]:
         """All pods that the job ever had, for the message of a failure."""
         uid = self.client.request("GET", path)["metadata"]["uid"]
-        return self.recorder.read(lambda history: [str(pod) for pod in history.pods_of(uid)])  # type: ignore[no-any-return]
+        with self.recorder.history() as history:
+            return [str(pod) for pod in history.pods_of(uid)]
 
     def settled(self, path: str, reached: Callable[[Mapping[str, Any]], bool]) -> dict[str, Any]:
         """What is seen of an undisturbed job once it has ``reached`` a point and nothing changes for a while."""
@@ -144,7 +156,7 @@ class World:
     def succeed(self, path: str, replica_type: str) -> None:
         """Let all pods of a replica type end with exit code 0."""
         uid = self.client.request("GET", path)["metadata"]["uid"]
-        pods = PODS.path(self.namespace)
+        pods = PODS.collection(self.namespace)
         for pod in self.client.items(pods):
             if job_uid_of(pod) == uid and type_of(pod) == replica_type.lower():
                 annotated = {"metadata": {"annotations": {shapes.EXIT: "0"}}}
@@ -176,14 +188,13 @@ def rank(pod: Mapping[str, Any]) -> str:
 def world(cluster: Path, crds: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("crashes")
     settings = settings_from()
-    upstream = Upstream(cluster)
-    client, injector, trail = Client(upstream), Injector(), Trail()
+    client, injector, trail = Client(cluster, patience=PATIENCE, timeout=20), Injector(), Trail()
     namespace = f"crashes-{uuid.uuid4().hex[:6]}"
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     try:
         with (
             Nodes(client, kwok_program(settings), cluster, folder),
-            Proxy("a", upstream, trail, injector) as proxy,
+            Proxy("a", client.access.server, client.context, trail, injector) as proxy,
             Recorder(client, namespace, time.monotonic) as recorder,
         ):
             write_kubeconfig(folder / "kubeconfig", proxy.url)
@@ -198,7 +209,7 @@ def world(cluster: Path, crds: None, tmp_path_factory: pytest.TempPathFactory) -
 
 def undisturbed(world: World, job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each replica type that ends ("" for none yet) and what is seen of the job then."""
-    path = world.create(job.build)
+    path = world.create(job.shape)
     yield "", world.settled(path, lambda seen: [phase for _, phase in seen["pods"]] == ["Running"] * job.pods)
     for ended in job.ends[:-1]:
         world.succeed(path, ended)
@@ -220,7 +231,7 @@ def crash(world: World, job: Job, share: int) -> int:
             continue
         starts = world.operator.starts
         world.injector.arm(Fault(number, kind, 0, 0.0, skip=at))
-        path = world.create(job.build)
+        path = world.create(job.shape)
         for ended, wanted in points:
             if ended:
                 world.succeed(path, ended)
@@ -234,8 +245,9 @@ def crash(world: World, job: Job, share: int) -> int:
     time.sleep(2)  # that nothing happens cannot be awaited
     late = [one for one in world.trail.writes_since(rested, world.namespace) if not EVENT.search(one.path)]
     assert late == [], "an ended job needs no more writes"
-    assert world.recorder.read(lambda history: list(history.violations)) == []
-    assert world.recorder.read(lambda history: list(checker.wrong_attempts(history))) == []
+    with world.recorder.history() as history:
+        assert history.violations == []
+        assert list(checker.wrong_attempts(history)) == []
     assert world.operator.orphans == []
     return len(positions)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from devtools.build.images import build_and_push
-from devtools.lab.demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
+from devtools.lab.demo.deploy import NAME, NAMESPACE, DeployedOperator, Kubectl
 from devtools.testbed.cluster import gobuild, lifecycle
 from devtools.testbed.cluster.settings import Settings, settings_from
 from support.live_jobs import UNTIL_RELEASED, Cluster, shell_template, until, v1_job

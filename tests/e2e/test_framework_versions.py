@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
@@ -53,12 +54,13 @@ def test_the_example_trains(
 def test_the_matrix_in_small(cluster: Path, full_images: None, tmp_path: Path) -> None:
     jax = next(one for one in FRAMEWORKS if one.key == "jax")
     chosen = ["--only", jax.key, "--cells", f"{jax.worker}/SIGKILL/Never", "--output", str(tmp_path)]
-    page = tmp_path / "page.md"
+    table = tmp_path / "matrix.csv"
     paths = {**os.environ, "PYTHONPATH": ":".join(str(ROOT / one) for one in ("hack", "src"))}
-    subprocess.run(
-        [sys.executable, "-m", "devtools.lab.matrix", *chosen, "--page", str(page)], check=True, timeout=600, env=paths
-    )
-    (row,) = [line for line in page.read_text().splitlines() if line.startswith("| worker-1 SIGKILL | Never |")]
-    assert "| 137 after 0 s |" in row
-    assert "fails the job" in row
-    assert "| Failed after" in row
+    command = [sys.executable, "-m", "devtools.lab.matrix", *chosen, "--table", str(table)]
+    subprocess.run(command, check=True, timeout=600, env=paths)
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if (row["event"], row["policy"]) == ("worker-1 SIGKILL", "Never")]
+    (row,) = rows
+    assert row["the process hit"] == "137 after 0 s"
+    assert "fails the job" in row["operator and kubelet"]
+    assert row["result"].startswith("Failed after")

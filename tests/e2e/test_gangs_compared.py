@@ -1,6 +1,6 @@
 """Two jobs that fit one after the other: without a gang, with gangs of Kubernetes itself and with Volcano, in one run.
 
-Writes the table of docs/semantics/gang-scheduling.md to ``.build/gangs.md``. ``DLJOB_GANG_ROUNDS`` is the number of rounds of each way.
+Writes the table of benchmarks/SYSTEMATIC.md to ``.build/gangs.md``. ``DLJOB_GANG_ROUNDS`` is the number of rounds of each way.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from statistics import median
 
 import pytest
 from devtools.lab.chaos.cli import kwok_program
-from devtools.lab.demo.operator_process import OperatorProcess
 from devtools.paths import ROOT
 from devtools.testbed.cluster import versions
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.operator import OperatorProcess
 from support import volcano
 from support.gang_races import ROUNDS, end, hand_over, race, winner
 from support.live_jobs import Cluster

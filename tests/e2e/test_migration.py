@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.lab.bench import tools
-from devtools.lab.bench.peers import training_operator
-from devtools.lab.bench.peers.base import Peer, Running, free_port
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.lab.bench import tools, training_operator
+from devtools.lab.bench.peers import DEFAULT, Peer, Running, chosen
+from devtools.testbed.operator import OperatorProcess, free_port
 from kubernetes import client
 from support.builders import mpijob_v1, paddlejob, pytorchjob, tfjob, xgboostjob
 from support.live_jobs import SHELL_IMAGE, UNTIL_RELEASED, Cluster, Job, until
@@ -66,18 +65,17 @@ def predecessor(cluster: Path, crds: None, api: client.ApiClient) -> Iterator[Pe
     """training-operator, with its own definitions of the kinds; this operator's are applied again afterwards."""
     program = tools.training_operator() / "training-operator"
 
-    def command(kubeconfig: Path, scratch: Path) -> list[str]:
+    def command() -> list[str]:
         return [
             str(program), f"--health-probe-bind-address=127.0.0.1:{free_port()}",
             f"--metrics-bind-address=127.0.0.1:{free_port()}", f"--webhook-server-port={free_port()}",
         ]  # fmt: skip
 
-    default = training_operator.DEFAULT
-    training_operator.prepare(cluster)
+    (default,) = chosen(DEFAULT)
+    default.prepare(cluster)
     try:
         yield Peer("before", default.title, command, default.ready, environment=default.environment)
     finally:
-        assert default.clean_up is not None
         default.clean_up()
         client.CoreV1Api(api).delete_namespace(training_operator.NAMESPACE)
         client.AdmissionregistrationV1Api(api).delete_validating_webhook_configuration(training_operator.WEBHOOK)

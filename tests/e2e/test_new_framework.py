@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from devtools.build.generate import __main__ as generate
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from kubernetes import client, config, watch
 from support.live_jobs import Cluster
 

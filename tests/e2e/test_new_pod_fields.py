@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from e2e.test_mpi import launchers, mpijob
 from kubernetes import client
 from support.live_jobs import SHELL_IMAGE, UNTIL_ENDED, UNTIL_RELEASED, Cluster, Job, Resource, until, v1_job

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from devtools.lab.bench import account
-from devtools.lab.bench.client import Client
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed import account
+from devtools.testbed.client import Client
+from devtools.testbed.operator import OperatorProcess
 from support.live_jobs import Cluster, until, v1_job
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from support.live_jobs import UNTIL_RELEASED, Cluster, v1alpha1_job
 
 

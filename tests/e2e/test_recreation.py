@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.lab.load.ground import Ground, prepared
-from devtools.lab.load.jobs import shape_of, small_job
-from devtools.lab.load.kinds import JobKind, read_kinds, stored
-from devtools.lab.load.operator import Operator
+from devtools.testbed.ground import Ground, prepared
+from devtools.testbed.jobs import JobKind, read_kinds, stored
+from devtools.testbed.operator import ProbedOperator
 from support.live_jobs import Cluster, kubectl
 
 pytestmark = [pytest.mark.exclusive, pytest.mark.full]
@@ -32,34 +31,32 @@ def ground(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def sized(kind: JobKind, size: int) -> tuple[dict[str, Any], int]:
     """A job, and the number of its pods."""
-    shape = shape_of(kind.api_version, kind.kind)
-    manifest = small_job(kind.api_version, kind.kind, "again")
-    replicas = manifest["spec"][shape.field] if shape.field else manifest["spec"]
-    last = replicas if shape.single else replicas[-1] if shape.type_field else replicas[shape.types[-1][0]]
-    last[shape.count_field] = size
-    if shape.single and size > 1:  # its workers have to find each other
+    manifest = kind.small_job("again")
+    replicas = manifest["spec"][kind.field] if kind.field else manifest["spec"]
+    last = replicas if kind.single else replicas[-1] if kind.type_field else replicas[kind.types[-1][0]]
+    last[kind.count_field] = size
+    if kind.single and size > 1:  # its workers have to find each other
         manifest["spec"]["backendSpecs"] = {"backendType": "redis", "redisHost": "redis"}
-    if shape.has_batch_job:  # kwok ends the launcher as soon as it runs, and with it the job
+    if kind.has_batch_job:  # kwok ends the launcher as soon as it runs, and with it the job
         manifest["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
-    return manifest, shape.pods - shape.types[-1][1] + size
+    return manifest, kind.pods - kind.types[-1][1] + size
 
 
 @pytest.mark.parametrize("kind", stored(read_kinds()), ids=lambda kind: f"{kind.group}-{kind.kind}")
 def test_a_job_runs_each_time_it_is_created_again(cluster: Path, ground: Ground, kind: JobKind) -> None:
     with (
         ground.namespace("again") as namespace,
-        Operator(ground.kubeconfig, ground.folder, ("--namespace", namespace)),
+        ProbedOperator(ground.kubeconfig, ground.folder, ("--namespace", namespace)),
     ):
         here = Cluster(cluster, namespace)
-        shape = shape_of(kind.api_version, kind.kind)
         for size in SIZES:
             manifest, pods = sized(kind, size)
-            if size > 1 and shape.types == (("MASTER", 1),):
+            if size > 1 and kind.types == (("MASTER", 1),):
                 continue  # one replica of this type is all that a job may have
             for attempt in range(TIMES + 1):
                 job = here.create(manifest)
                 status = job.wait(lambda s: s.get("phase") in ("Running", "Failed", "Done"), "Running or an end")
-                has_run = shape.has_batch_job and status["state"] == "Succeeded"
+                has_run = kind.has_batch_job and status["state"] == "Succeeded"
                 assert has_run or status["phase"] == "Running", f"attempt {attempt} with {size} replicas: {status}"
                 assert len(job.pods()) == pods, f"attempt {attempt} with {size} replicas"
                 job.delete()
@@ -69,7 +66,7 @@ def test_kubectl_replaces_a_running_job(cluster: Path, ground: Ground, tmp_path:
     kind = next(one for one in read_kinds() if (one.group, one.kind) == ("kubeflow.org", "PyTorchJob"))
     with (
         ground.namespace("again") as namespace,
-        Operator(ground.kubeconfig, ground.folder, ("--namespace", namespace)),
+        ProbedOperator(ground.kubeconfig, ground.folder, ("--namespace", namespace)),
     ):
         here = Cluster(cluster, namespace)
         manifest, pods = sized(kind, 60)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from support.live_jobs import SHELL_IMAGE, UNTIL_ENDED, Cluster, Job, kubectl, shell_template, until
 
 SERVE = "mkdir /tmp/www; hostname >/tmp/www/index.html; httpd -f -p 2222 -h /tmp/www"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from devtools.lab.chaos.upstream import Client, Upstream
 from devtools.lab.chaos.webhook import SilentWebhook, rules_for
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.client import Client
+from devtools.testbed.operator import OperatorProcess
 from support.live_jobs import Cluster, v1_job
 
 TIMEOUT = 10
@@ -20,7 +20,7 @@ JOBS = 60
 @pytest.fixture
 def silenced(cluster: Path, crds: None, namespace: str) -> Iterator[Cluster]:
     """Every creation of a pod in the namespace waits for a server that accepts connections and never answers."""
-    with SilentWebhook(Client(Upstream(cluster)), namespace, TIMEOUT) as webhook:
+    with SilentWebhook(Client(cluster, patience=60), namespace, TIMEOUT) as webhook:
         webhook.add(namespace, rules_for(all_writes=False))
         yield Cluster(cluster, namespace, own_operator=True)
 

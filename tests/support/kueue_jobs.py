@@ -11,8 +11,8 @@ from typing import Any
 
 from devtools.lab.chaos.cli import kwok_program
 from devtools.lab.chaos.shapes import EXIT
-from devtools.lab.demo.operator_process import OperatorProcess
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.operator import OperatorProcess
 from kubernetes import client
 
 from support import builders

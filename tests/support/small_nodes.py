@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import yaml
+from devtools.lab.chaos.nodes import pod_stages
 from devtools.lab.chaos.shapes import EXIT
-from devtools.lab.chaos.stages import pod_stages
 from devtools.testbed.cluster import kwok
 from kubernetes import client
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.lab.bench.peers.base import free_port
+from devtools.testbed.operator import free_port
 from integration.engine.support import GROUP, Jobs, Process, command, crd, environ_of, remove_crd, until
 
 from dljob_operator import __version__

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from integration.rights.recorder import Recorder, Right
 from integration.rights.support import RBAC, Operator, less, rules_of
 from kubernetes import client

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from devtools.build.olm import csv, sources
-from devtools.lab.demo.operator_process import OperatorProcess
+from devtools.testbed.operator import OperatorProcess
 from integration.engine.support import TIMEOUT, until
 from integration.rights.recorder import Recorder, Right
 from support.builders import OWN_OPERATOR

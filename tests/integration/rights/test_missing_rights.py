@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.lab.demo.operator_process import OperatorError
+from devtools.testbed.operator import OperatorError
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right
 from integration.rights.support import RBAC, Operator, example, mpijob_v1_example, mxjob_example

@@ -11,8 +11,7 @@ from devtools.build.stamp import project
 from support.documents import ROOT
 
 REPOSITORY = project.read(ROOT).urls["Repository"]
-FOLDERS = ("", "benchmarks", "docs", "docs/reference", "docs/semantics", "examples", "tests")
-FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
+FILES = sorted(path for folder in ("", "[a-z]*/", "[a-z]*/[a-z]*/") for path in ROOT.glob(f"{folder}*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -29,8 +28,8 @@ def broken(file: Path, text: str) -> list[str]:
     found = []
     for link in LINK.findall(text):
         path, _, anchor = link.partition("#")
-        if path.startswith(f"{REPOSITORY}/blob/main/"):
-            target = ROOT / path.removeprefix(f"{REPOSITORY}/blob/main/")
+        if inside := re.match(rf"{re.escape(REPOSITORY)}/(?:blob|raw)/main/", path):
+            target = ROOT / path[inside.end() :]
         elif "://" in path:
             continue
         else:
@@ -48,5 +47,11 @@ def test_every_link_leads_somewhere(file: Path) -> None:
 def test_a_broken_link_is_found() -> None:
     text = (
         f"[a](gone.md) [b](#gone) [c]({REPOSITORY}/blob/main/README.md#gone) [d](README.md#install) [e](https://x.y/#z)"
+        f"![f]({REPOSITORY}/raw/main/docs/gone.svg) ![g]({REPOSITORY}/raw/main/docs/demo.svg)"
     )
-    assert broken(ROOT / "CONTRIBUTING.md", text) == ["gone.md", "#gone", f"{REPOSITORY}/blob/main/README.md#gone"]
+    assert broken(ROOT / "CONTRIBUTING.md", text) == [
+        "gone.md",
+        "#gone",
+        f"{REPOSITORY}/blob/main/README.md#gone",
+        f"{REPOSITORY}/raw/main/docs/gone.svg",
+    ]

@@ -46,7 +46,7 @@ PLACES = (
     Place("deploy/kustomize/default/kustomization.yaml", r"^# +newTag: (.*)$", _version),
     Place("build/images/operator/image.toml", r'^names = \["dljob/operator:(.*)"\]$', _version),
     # PyPI and Galaxy show the README without the files beside it, so its links are absolute
-    Place("README.md", r"\]\((https://[^)\s]+)/blob/main/", _url("Repository"), repeated=True),
+    Place("README.md", r"\]\((https://[^)\s]+)/(?:blob|raw)/main/", _url("Repository"), repeated=True),
     Place("README.md", r"the image `dljob/operator:([^`]+)`", _version),
     Place("docs/deployment.md", r"IMG=registry\.example\.com/dljob-operator:(\S+)", _version),
 )

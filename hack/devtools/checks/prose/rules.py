@@ -29,6 +29,8 @@ def problems(document: str, rules: Rules) -> list[tuple[int, str]]:
 
 def _of(line: Line, rules: Rules) -> Iterator[str]:
     sentences = line.sentences()
+    if line.lacks_blank:
+        yield f"no blank line before it, so it belongs to what is above: {line.text[:40]}"
     for sentence in sentences:
         count = words(sentence)
         if count > rules.words_of_a_sentence:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from devtools.build.images import context, definition
-from devtools.testbed.cluster.settings import settings_from
+from devtools.build.images.compiled_shim import compiled_shim
+from devtools.testbed.operator import ANSIBLE_OPERATOR, BRIDGE_READY, READY, RUN, bridge_command
 
 VARIABLE = "DLJOB_TEST_SESSION"
 """The environment variable with the path of the record, for the tests' processes."""
 LABEL = "dljob-test/operator"
 """Label of a job whose test has a separate operator; the shared operator ignores the job."""
 OPERATOR_ARGUMENTS = ("--install-crds", "--config-namespace", "default", "--selector", f"!{LABEL}")
-ANSIBLE_OPERATOR = "DLJOB_ANSIBLE_OPERATOR"
-"""The environment variable with the path of a real ansible-operator, to be the engine of the shared operator."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +30,8 @@ def operator_command(environment: Mapping[str, str] | None = None) -> OperatorCo
     """The embedded engine, or the bridge around the ansible-operator that the environment names."""
     binary = (os.environ if environment is None else environment).get(ANSIBLE_OPERATOR, "")
     if binary:
-        return OperatorCommand((*ansible_operator_command(binary), *OPERATOR_ARGUMENTS), "Starting workers")
-    return OperatorCommand((sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS), "ready:")
-
-
-def ansible_operator_command(binary: str) -> tuple[str, ...]:
-    """The bridge around that ansible-operator, with the compiled shim as in the image."""
-    program = Path(__file__).with_name("ansible_operator.py")
-    return sys.executable, str(program), binary, "--shim", str(compiled_shim())
-
-
-def compiled_shim() -> Path:
-    """The folder with the image's `ansible-runner`, which is compiled once. Raises ClusterError without Go."""
-    (program,) = definition.load("operator").go_programs
-    return context.go_program(program, settings_from().cache_dir).parent
+        return OperatorCommand((*bridge_command(binary, compiled_shim()), *OPERATOR_ARGUMENTS), BRIDGE_READY)
+    return OperatorCommand((*RUN, *OPERATOR_ARGUMENTS), READY)
 
 
 @dataclass(frozen=True)

@@ -1,30 +1,30 @@
-"""`python -m bench.growth`: this operator's cost by number of running jobs, up to ten thousand.
+"""`python -m devtools.lab.bench.growth`: this operator's cost by number of running jobs, up to ten thousand.
 
 It uses a separate cluster and deletes it, because deleting forty thousand pods takes longer than creating them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from devtools.lab.bench import account, cli, machine, plan, plots, summary
-from devtools.lab.bench.client import Client
+from devtools.lab import command
+from devtools.lab.bench import cli, measures, peers, plan, plots
 from devtools.lab.bench.measures import Sample, known, percentile
-from devtools.lab.bench.peers import ours
 from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.workloads import FULL, SMALLEST, Sizes
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed import machine
 from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.ground import prepared
+from devtools.testbed.report import listed, table
 
 TABLE = ROOT / "benchmarks" / "GROWTH.md"
 PICTURE = ROOT / "docs" / "growth.svg"
@@ -82,12 +82,18 @@ def memory_of_a_job(found: Sequence[Step]) -> float:
 def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
     """GROWTH.md."""
     mib = 2**20
-    rows = [
-        f"| {s.jobs:,} | {s.added:,} | {s.made:.1f} | {s.added / s.made:.1f} | {s.seconds:.1f} |"
-        f" {s.cpu / s.added:.4f} | {s.memory / mib:.0f} | {summary.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
-        f" {s.api_server_bytes / mib:.0f} | {s.storage_bytes / mib:.0f} |"
+    head = (
+        "jobs running", "new", "until all pods exist, s", "new jobs a second", "until all run, s", "CPU s a new job",
+        "operator, peak MiB", "one more job: all pods p50, s", "idle, of a core", "API server, MiB", "etcd, MiB",
+    )  # fmt: skip
+    rows = (
+        (
+            f"{s.jobs:,}", f"{s.added:,}", f"{s.made:.1f}", f"{s.added / s.made:.1f}", f"{s.seconds:.1f}",
+            f"{s.cpu / s.added:.4f}", f"{s.memory / mib:.0f}", measures.seconds(s.latency),
+            f"{100 * s.idle_share:.1f}%", f"{s.api_server_bytes / mib:.0f}", f"{s.storage_bytes / mib:.0f}",
+        )
         for s in found
-    ]
+    )  # fmt: skip
     lines = [
         "# Cost by number of jobs",
         "",
@@ -95,13 +101,9 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
         "on one machine. Each row covers the jobs added since the previous row; after them nothing changed for",
         "ten seconds, and then some more jobs were created one by one.",
         "",
-        *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
+        *listed({key: value for key, value in facts.items() if key != "peers"}),
         "",
-        "| jobs running | new | until all pods exist, s | new jobs a second | until all run, s | CPU s a new job |"
-        " operator, peak MiB |"
-        " one more job: all pods p50, s | idle, of a core | API server, MiB | etcd, MiB |",
-        "| --- " * 11 + "|",
-        *rows,
+        *table(head, rows),
         "",
     ]
     if len(found) > 1:
@@ -129,9 +131,9 @@ def draw(found: Sequence[Step], path: Path) -> None:
 
 def measure(context: BenchContext) -> list[Sample]:
     """All samples, each written to ``SAMPLES`` as soon as it is available."""
-    peer = replace(ours.PEER, limits=replace(ours.PEER.limits, timeout=_TIMEOUT))
+    peer = replace(peers.PEERS[0], limits=peers.Limits(timeout=_TIMEOUT))
     samples: list[Sample] = []
-    for sample in Session(context, plan.Session(peer, 1, (plan.GROWTH,))).run():
+    for sample in Session(context, plan.Planned(peer, 1, (plan.GROWTH,))).run():
         samples.append(sample)
         SAMPLES.write_text(json.dumps([s.to_json() for s in samples], indent=1))
     return samples
@@ -144,9 +146,9 @@ def nodes_for(sizes: Sizes) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
+    parser = command.parser("bench.growth", __doc__)
     add = parser.add_argument
-    add("--most", type=int, default=max(FULL.growth), help="final number of jobs (default: %(default)s)")
+    add("--most", type=int, default=max(FULL.growth), help="final number of jobs")
     add("--draw", action="store_true", help="only write the table and the plot again, from the last run's samples")
     options = parser.parse_args(argv)
     cli.SCRATCH.mkdir(parents=True, exist_ok=True)
@@ -175,23 +177,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _on_a_separate_cluster(sizes: Sizes, facts_path: Path) -> None:
-    settings = settings_from()
     try:
-        lifecycle.up(settings)
-        cli.ensure_nodes(settings, nodes_for(sizes))
-        client = Client(settings.kubeconfig)
-        cli.install_crds(client)
-        account.prepare(client, cli.SCRATCH / "kubeconfig")
-        facts_path.write_text(json.dumps(machine.facts(client, nodes_for(sizes))))
-        began = time.monotonic()
-        measure(
-            BenchContext(
-                client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, sizes, nodes_for(sizes),
-                lambda text: print(f"{time.monotonic() - began:5.0f} s {text}", flush=True), throwaway=True,
-            )
-        )  # fmt: skip
+        with prepared(cli.SCRATCH, nodes_for(sizes)) as ground:
+            facts_path.write_text(json.dumps(machine.facts(ground.client, ground.nodes)))
+            measure(BenchContext(ground, sizes, command.speaker(), throwaway=True))
     finally:
-        lifecycle.down(settings)
+        lifecycle.down(settings_from())
 
 
 if __name__ == "__main__":

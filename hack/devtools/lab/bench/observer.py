@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from devtools.lab.bench.client import METADATA_ONLY, Client
 from devtools.lab.bench.workloads import JOB_LABEL, collection
+from devtools.testbed.client import METADATA_ONLY, Client
+from devtools.testbed.ground import PODS
+from devtools.testbed.watching import Watching
 
-PODS = "/api/v1/namespaces/{}/pods"
-_ADDED = b'{"type":"ADDED"'
-_ERROR = b'{"type":"ERROR"'
 _GATHER = 0.01
 """Interval in seconds at which a wait checks its condition: checking after each of thousands of events would take CPU
 time from the measured peer. The times themselves are recorded when the events arrive."""
@@ -40,41 +36,24 @@ def conditions(status: dict[str, Any]) -> set[str]:
     return {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
 
 
-def _version(line: bytes) -> str:
-    return str(json.loads(line)["object"]["metadata"]["resourceVersion"])
-
-
 class Observer:
     """Watches the pods and the jobs of one namespace, from before the first one is created. A context manager."""
 
     def __init__(self, client: Client, namespace: str, kinds: Collection[str] = ("MXJob",)) -> None:
-        self._client = client
         self._lock = threading.RLock()
         self._news = threading.Event()
         self._jobs: dict[str, Seen] = {}
-        self._stopping = False
-        self._problem: Exception | None = None
-        pods = (PODS.format(namespace), METADATA_ONLY, self._pod)
-        watches = [pods, *((collection(kind, namespace), "application/json", self._job) for kind in kinds)]
-        self._connections = [client.connection(3600) for _ in watches]
-        self._threads = [
-            threading.Thread(target=self._follow, args=(connection, *watch), daemon=True)
-            for connection, watch in zip(self._connections, watches, strict=True)
-        ]
+        pods = Watching(client, PODS.format(namespace), self._pod, accept=METADATA_ONLY, only="ADDED")
+        self._watches = [pods, *(Watching(client, collection(kind, namespace), self._job) for kind in kinds)]
 
     def __enter__(self) -> Observer:
-        for thread in self._threads:
-            thread.start()
+        for watch in self._watches:
+            watch.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopping = True
-        for connection in self._connections:
-            if connection.sock is not None:
-                with contextlib.suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(10)
+        for watch in self._watches:
+            watch.__exit__()
 
     def accepted(self, name: str, moment: float) -> None:
         with self._lock:
@@ -97,8 +76,8 @@ class Observer:
             with self._lock:
                 if wanted():
                     return True
-                if self._problem is not None:
-                    raise self._problem
+            if lost := [watch for watch in self._watches if watch.failure or watch.expired]:
+                raise ConnectionError("a watch of the harness failed") from lost[0].failure
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
@@ -108,27 +87,8 @@ class Observer:
     def _of(self, name: str) -> Seen:
         return self._jobs.setdefault(name, Seen())
 
-    def _follow(self, connection: Any, path: str, accept: str, take: Callable[[bytes, float], None]) -> None:
-        """Watch until the end; if the API server closes a watch that is too slow, continue from the last version."""
-        line, where = b"", f"{path}?watch=true"
-        try:
-            while not self._stopping:
-                query = f"&resourceVersion={_version(line)}" if line else ""
-                for line in self._client.lines(connection, where + query, accept):
-                    if line.startswith(_ERROR):
-                        raise ConnectionError(f"a watch of the harness failed: {line[:200]!r}")
-                    take(line, time.monotonic())
-                connection.close()
-        except Exception as error:
-            if not self._stopping:
-                with self._lock:
-                    self._problem = error
-                    self._news.set()
-
-    def _pod(self, line: bytes, now: float) -> None:
-        if not line.startswith(_ADDED):
-            return
-        metadata = json.loads(line)["object"]["metadata"]
+    def _pod(self, event: str, pod: dict[str, Any], now: float) -> None:
+        metadata = pod["metadata"]
         job = (metadata.get("labels") or {}).get(JOB_LABEL)
         if job is None:
             return
@@ -140,8 +100,7 @@ class Observer:
             seen.names.add(metadata["name"])
             self._news.set()
 
-    def _job(self, line: bytes, now: float) -> None:
-        resource = json.loads(line)["object"]
+    def _job(self, event: str, resource: dict[str, Any], now: float) -> None:
         holds = conditions(resource.get("status") or {})
         with self._lock:
             seen = self._of(resource["metadata"]["name"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from devtools.lab.bench.peers.base import Peer
+from devtools.lab.bench.peers import Peer
 from devtools.lab.bench.workloads import Sizes
 
 IDLE, ONE, MANY, KINDS, REPLICAS = "idle", "one job", "many jobs", "kinds", "replicas"
@@ -22,7 +22,7 @@ GROWTH = "growth"
 
 
 @dataclass(frozen=True)
-class Session:
+class Planned:
     """One start of one peer, and its workloads."""
 
     peer: Peer
@@ -30,7 +30,7 @@ class Session:
     workloads: tuple[str, ...]
 
 
-def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKLOADS) -> Iterator[Session]:
+def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKLOADS) -> Iterator[Planned]:
     """The most significant first: all peers once, the thousand jobs, the large job; then repetitions for the spread.
 
     Peers take turns within each round, so that other load on the machine affects all of them. The first session after
@@ -44,7 +44,7 @@ def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKL
         for workloads in (LIGHT, HEAVY, LARGE):
             order = [*(others if turns[workloads] % 2 == 0 else reversed(others)), *last]
             found = [
-                Session(peer, number, wanted) for peer in order if (wanted := _wanted(peer, workloads, number, chosen))
+                Planned(peer, number, wanted) for peer in order if (wanted := _wanted(peer, workloads, number, chosen))
             ]
             if found:
                 turns[workloads] += 1

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from devtools.lab.bench import peers
 from devtools.lab.bench.goals import goals
-from devtools.lab.bench.peers import catalog
-from devtools.lab.bench.summary import NOTHING, Samples, mean, ratio, seconds, time_of
+from devtools.lab.bench.measures import NOTHING, Samples, mean, ratio, seconds, time_of
+from devtools.testbed.report import listed, table
 
-OURS = next(peer.title for peer in catalog.PEERS if peer.name == catalog.OURS)
+OURS = next(peer.title for peer in peers.PEERS if peer.name == peers.OURS)
 WORKLOAD, PEER, TIME, BY_OURS = "workload", "peer", "all pods, s", "by ours"
 Rows = Sequence[Mapping[str, str]]
 
@@ -27,7 +26,7 @@ def rows(samples: Samples, titles: Mapping[str, str]) -> Rows:
 
 def _row(samples: Samples, workload: str, peer: str, title: str) -> Mapping[str, str]:
     found = samples.of(workload, peer)
-    time, ours = time_of(samples, workload, peer), time_of(samples, workload, catalog.OURS)
+    time, ours = time_of(samples, workload, peer), time_of(samples, workload, peers.OURS)
     jobs = max(1, found[0].jobs)
     counted = [s.reconciles / jobs for s in found]
     cut = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]
@@ -53,24 +52,13 @@ def _row(samples: Samples, workload: str, peer: str, title: str) -> Mapping[str,
     }
 
 
-def as_csv(found: Rows) -> str:
-    """RESULTS.csv. The time of a peer that was stopped early is extrapolated from its rate."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(found[0]) if found else [WORKLOAD, PEER], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return text.getvalue()
-
-
-def times(found: Rows) -> Iterable[str]:
+def times(found: Rows) -> list[str]:
     """One table: a workload a row, a peer a column, with the time in seconds and the ratio to ours."""
-    peers = list(dict.fromkeys(row[PEER] for row in found))
+    every = list(dict.fromkeys(row[PEER] for row in found))
     cells = {(row[WORKLOAD], row[PEER]): row for row in found if row[TIME] != NOTHING and row[BY_OURS] != NOTHING}
-    yield f"| {WORKLOAD} | {' | '.join(peers)} |"
-    yield "| --- |" + " --- |" * len(peers)
-    for workload in dict.fromkeys(workload for workload, _ in cells):
-        own = [cells.get((workload, peer)) for peer in peers]
-        yield f"| {workload} | " + " | ".join(_time(row) for row in own) + " |"
+    workloads = dict.fromkeys(workload for workload, _ in cells)
+    rows_ = ([workload, *(_time(cells.get((workload, peer))) for peer in every)] for workload in workloads)
+    return table([WORKLOAD, *every], rows_)
 
 
 def _time(row: Mapping[str, str] | None) -> str:
@@ -95,13 +83,14 @@ def document(
         "In the goals, the ratio of the most different rounds is in parentheses.",
         "[RESULTS.csv](RESULTS.csv) has a row for each workload and peer, and [README.md](README.md) describes both.",
         "",
-        *(f"- {key}: {value}" for key, value in facts.items()),
+        *listed(facts),
         "",
         "## Goals",
         "",
-        "| goal | found | reached |",
-        "| --- | --- | --- |",
-        *(f"| {goal.text} | {goal.found} | {goal.result} |" for goal in goals(samples, replicas)),
+        *table(
+            ("goal", "found", "reached"),
+            ((goal.text, goal.found, goal.result) for goal in goals(samples, replicas)),
+        ),
         "",
         "`tests/e2e/test_no_op.py` tests that a reconcile with nothing to do reads nothing either (5.).",
         "The growth to 10,000 jobs (6.) is a separate run: [GROWTH.md](GROWTH.md).",

@@ -11,28 +11,28 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 
-from devtools.lab.bench import account, plan, processes, workloads
-from devtools.lab.bench.client import JSON, MERGE, Client, Refused
+from devtools.lab.bench import plan, workloads
 from devtools.lab.bench.measures import Sample
-from devtools.lab.bench.observer import PODS, Observer, Seen
-from devtools.lab.bench.peers.base import Peer, Running
+from devtools.lab.bench.observer import Observer, Seen
+from devtools.lab.bench.peers import Peer, Running
 from devtools.lab.bench.workloads import SMALLEST, Sizes
+from devtools.testbed import account, usage
+from devtools.testbed.client import JSON, MERGE, Client, Refused
+from devtools.testbed.ground import PODS, Ground, clear, until
 
 _WIDTH = 8
+_GONE = 300.0
+"""Seconds for the end of a workload's objects."""
 
 
 @dataclass(frozen=True)
 class BenchContext:
-    """Settings and clients that all sessions share."""
+    """What all sessions share."""
 
-    client: Client
-    kubeconfig: Path
-    scratch: Path
+    ground: Ground
     sizes: Sizes
-    nodes: int
     say: Callable[[str], None]
     deadline: float = float("inf")
     throwaway: bool = False
@@ -43,12 +43,36 @@ class BenchContext:
         return max(5.0, min(peer.limits.timeout, self.deadline - time.monotonic()))
 
 
+class Meter:
+    """What a peer uses from now on, as the API server and the kernel count it."""
+
+    def __init__(self, client: Client, pid: int) -> None:
+        self._client, self._pid = client, pid
+        self._reads, self._writes = account.requests(client)
+        self._cpu, self._began = usage.cpu_seconds(pid), time.monotonic()
+        self._stopped: float | None = None
+
+    def stop(self) -> None:
+        """The time ends here; requests and CPU time count until :meth:`used`."""
+        self._stopped = time.monotonic()
+
+    def used(self) -> dict[str, Any]:
+        """Measures of a sample; the memory is that of now."""
+        seconds = (self._stopped or time.monotonic()) - self._began
+        cpu = usage.cpu_seconds(self._pid) - self._cpu
+        reads, writes = account.requests(self._client)
+        return {
+            "seconds": seconds, "cpu": cpu, "reads": reads - self._reads, "writes": writes - self._writes,
+            "peak_bytes": usage.use_of(self._pid).pss,
+        }  # fmt: skip
+
+
 class Session:
     """Runs ``planned`` and yields each sample as soon as it is complete."""
 
-    def __init__(self, context: BenchContext, planned: plan.Session) -> None:
+    def __init__(self, context: BenchContext, planned: plan.Planned) -> None:
         self._context = context
-        self._client = context.client
+        self._client = context.ground.client
         self._peer = planned.peer
         self._planned = planned
         self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
@@ -89,7 +113,7 @@ class Session:
         return tuple(dict.fromkeys(("MXJob", *others, *large)))
 
     def _start(self, wait: bool = True) -> Running:
-        running = Running(self._peer, self._context.kubeconfig, self._context.scratch)
+        running = Running(self._peer, self._context.ground.kubeconfig, self._context.ground.folder).__enter__()
         self._running = running
         if wait:
             try:
@@ -127,45 +151,22 @@ class Session:
             raise
         self._client.request("DELETE", path)
         if self._context.sizes.waits_for_end:
-            self._until(lambda: not self._client.exists(path), time.monotonic() + 120)
+            until(lambda: not self._client.exists(path), 120, f"the namespace {self._namespace}")
 
     def _request_deletion(self, path: str) -> None:
         with contextlib.suppress(Refused, OSError, HTTPException):
             self._client.request("DELETE", path)
 
-    def _clear(self, timeout: float = 300.0) -> None:
-        """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second.
-
-        It would be busy with the Services' EndpointSlices while the next workload is measured. Raises Refused or
-        TimeoutError if they still exist after `timeout` seconds.
-        """
-        core = f"/api/v1/namespaces/{self._namespace}"
-        deadline = time.monotonic() + timeout
-        for kind in self._kinds:
-            path = workloads.collection(kind, self._namespace)
-            self._client.delete_all(path, {"propagationPolicy": "Background"}, deadline - time.monotonic())
-        self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, deadline - time.monotonic())
-        self._client.delete_all(f"{core}/services", {}, deadline - time.monotonic())
-        self._until(lambda: not self._left("pods") and not self._left("services"), deadline)
-        slices = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices"
-        self._client.delete_all(slices, {}, deadline - time.monotonic())
-
-    def _left(self, plural: str) -> bool:
-        return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])
-
-    @staticmethod
-    def _until(wanted: Callable[[], bool], deadline: float) -> None:
-        while not wanted():
-            if time.monotonic() > deadline:
-                raise TimeoutError("the objects of a workload still exist when their time is over")
-            time.sleep(0.1)
+    def _clear(self) -> None:
+        """The garbage collector would be busy with EndpointSlices while the next workload is measured."""
+        clear(self._context.ground, self._namespace, _GONE)
 
     def _prefix(self) -> str:
         return f"b{next(self._numbers)}"
 
     def _warm_up(self, running: Running, observer: Observer) -> None:
         """Create one job that is not measured, since the first job after a start also opens connections."""
-        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.ground.nodes)
         self._submit([job], observer)
         name = job["metadata"]["name"]
         if not observer.wait(lambda: len(observer.seen(name).pods) == SMALLEST, 120):
@@ -241,17 +242,10 @@ class Session:
             present = size + self._context.sizes.singles
 
     def _idle(self) -> Sample:
-        before = processes.cpu_seconds(self._pid)
-        reads, writes = account.requests(self._client)
-        began = time.monotonic()
+        meter = self._meter()
         time.sleep(self._context.sizes.idle_seconds)
-        spent = time.monotonic() - began
-        cpu = processes.cpu_seconds(self._pid) - before
-        after = account.requests(self._client)
-        return self._sample(
-            plan.IDLE, 0, 0, seconds=spent, cpu=cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=processes.memory(self._pid), wall=0.0, extra={"core_share": cpu / spent},
-        )  # fmt: skip
+        used = meter.used()
+        return self._sample(plan.IDLE, 0, 0, **used, wall=0.0, extra={"core_share": used["cpu"] / used["seconds"]})
 
     def _singles(
         self, workload: str, observer: Observer, count: int, goes_on: Callable[[], bool] = lambda: True
@@ -259,7 +253,7 @@ class Session:
         """Jobs one after the other: each is created when the previous one is Running, as long as ``goes_on``."""
         made: list[dict[str, Any]] = []
         with self._measured(workload, made, SMALLEST, observer) as finish:
-            for job in workloads.jobs(self._prefix(), count, self._context.nodes):
+            for job in workloads.jobs(self._prefix(), count, self._context.ground.nodes):
                 if not goes_on():
                     break
                 made.append(job)
@@ -270,7 +264,7 @@ class Session:
 
     def _bulk(self, workload: str, observer: Observer, count: int, pods: int) -> Sample:
         """All jobs at once: as fast as the API server accepts them, eight at a time."""
-        made = list(workloads.jobs(self._prefix(), count, self._context.nodes, pods))
+        made = list(workloads.jobs(self._prefix(), count, self._context.ground.nodes, pods))
         return self._at_once(workload, made, pods, observer)
 
     def _at_once(self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer) -> Sample:
@@ -281,10 +275,11 @@ class Session:
 
     def _of_kind(self, kind: str, observer: Observer) -> Sample:
         """Jobs of another kind at once. The first one, which is not measured, opens what the kind needs."""
-        made, pods = workloads.jobs_of(kind, self._prefix(), 1, self._context.nodes)
+        nodes = self._context.ground.nodes
+        made, pods = workloads.jobs_of(kind, self._prefix(), 1, nodes)
         self._submit(made, observer)
         self._await(made, pods, observer)
-        made, pods = workloads.jobs_of(kind, self._prefix(), self._context.sizes.of_each_kind, self._context.nodes)
+        made, pods = workloads.jobs_of(kind, self._prefix(), self._context.sizes.of_each_kind, nodes)
         return self._at_once(workloads.of_kind(kind, len(made)), made, pods, observer)
 
     def _changes(self, observer: Observer) -> Sample:
@@ -292,65 +287,50 @@ class Session:
         names = sorted(self._present())[: self._context.sizes.changes]
         workers = SMALLEST - 2
         delays: list[float | None] = []
-        reads, writes = account.requests(self._client)
-        cpu = processes.cpu_seconds(self._pid)
-        began = time.monotonic()
+        meter = self._meter()
         for name in names:
             path = f"{workloads.collection('MXJob', self._namespace)}/{name}"
             self._client.request("PATCH", path, workloads.one_more_worker(workers), MERGE)
             patched = time.monotonic()
-            new = f"{name}-worker-{workers}"
-            came = observer.wait(lambda new=new, name=name: new in observer.seen(name).names, 30)  # type: ignore[misc]
+            new, seen = f"{name}-worker-{workers}", observer.seen(name)
+            came = observer.wait(lambda new=new, seen=seen: new in seen.names, 30)  # type: ignore[misc]
             delays.append(time.monotonic() - patched if came else None)
         time.sleep(self._context.sizes.settle_seconds)
-        after = account.requests(self._client)
-        return self._sample(
-            plan.CHANGE, len(names), len(names), all_pods=tuple(delays),
-            wall=None if None in delays else sum(filter(None, delays)), seconds=time.monotonic() - began,
-            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=processes.memory(self._pid),
-        )  # fmt: skip
+        wall = None if None in delays else sum(filter(None, delays))
+        return self._sample(plan.CHANGE, len(names), len(names), **meter.used(), all_pods=tuple(delays), wall=wall)
 
     def _restart(self, running: Running, observer: Observer) -> Sample:
         """Restart the peer while the jobs exist, and create a new one at once. Times are from the start."""
         present = len(self._present())
-        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.ground.nodes)
         name = job["metadata"]["name"]
-        began = time.monotonic()
-        reads, writes = account.requests(self._client)
+        began, meter = time.monotonic(), self._meter()
         self._submit([job], observer)
         came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._context.timeout(self._peer))
         wall = time.monotonic() - began if came else None
-        cpu = processes.cpu_seconds(self._pid)
+        cpu = usage.cpu_seconds(self._pid)
         running.wait_ready()
         self._quiet()
-        after = account.requests(self._client)
-        return self._sample(
-            plan.RESTART, 1, SMALLEST, all_pods=(wall,), wall=wall, seconds=time.monotonic() - began, cpu=cpu,
-            reads=after[0] - reads, writes=after[1] - writes, peak_bytes=processes.memory(self._pid),
-            extra={"present": present, "cpu_until_quiet": processes.cpu_seconds(self._pid)},
-        )  # fmt: skip
+        extra = {"present": present, "cpu_until_quiet": usage.cpu_seconds(self._pid)}
+        used = {**meter.used(), "cpu": cpu, "seconds": time.monotonic() - began}
+        return self._sample(plan.RESTART, 1, SMALLEST, **used, all_pods=(wall,), wall=wall, extra=extra)
 
     def _after_finish(self, observer: Observer) -> Iterator[Sample]:
         """Let every scheduler pod succeed; when all jobs have finished, create new ones one by one."""
         names = self._present()
+        pods = PODS.format(self._namespace)
         succeeded = {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "name": workloads.CONTAINER}
         terminated = {**succeeded, "image": "", "imageID": "", "ready": False, "restartCount": 0}
         status = {"status": {"phase": "Succeeded", "containerStatuses": [terminated]}}
-        pods = PODS.format(self._namespace)
         patches = [("PATCH", f"{pods}/{name}-scheduler-0/status", status, MERGE) for name in names]
-        reads, writes = account.requests(self._client)
-        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        meter = self._meter()
         self._client.each(patches, _WIDTH)
         over = observer.wait(_all([observer.seen(name) for name in names], _is_over), self._context.timeout(self._peer))
-        seconds = time.monotonic() - began
+        meter.stop()
         self._quiet()
-        after = account.requests(self._client)
-        yield self._sample(
-            "finishing", len(names), 0, wall=seconds if over else None, seconds=seconds,
-            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=processes.memory(self._pid), note="" if over else "not all jobs had finished",
-        )  # fmt: skip
+        note = "" if over else "not all jobs had finished"
+        used = meter.used()
+        yield self._sample("finishing", len(names), 0, **used, wall=used["seconds"] if over else None, note=note)
         if over:
             yield self._singles(plan.FINISHED, observer, self._context.sizes.singles)
 
@@ -380,24 +360,23 @@ class Session:
         self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer
     ) -> Iterator[Callable[[], Sample]]:
         assert self._running is not None
-        reads, writes = account.requests(self._client)
         reconciles = self._running.reconciles()
-        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        meter = self._meter()
         result: list[Sample] = []
-        with processes.PeakMemory(self._pid) as peak:
+        with usage.PeakMemory(self._pid) as peak:
             yield lambda: replace(result[0], peak_bytes=peak.bytes)
-            seconds = time.monotonic() - began
+            meter.stop()
             self._quiet()
-        after = account.requests(self._client)
         names = [job["metadata"]["name"] for job in made]
         result.append(
             self._sample(
-                workload, len(made), len(made) * pods, **_times(names, pods, observer), seconds=seconds,
-                pods_made=observer.made(names), reads=after[0] - reads, writes=after[1] - writes,
-                reconciles=self._running.reconciles() - reconciles,
-                cpu=processes.cpu_seconds(self._pid) - cpu,
+                workload, len(made), len(made) * pods, **meter.used(), **_times(names, pods, observer),
+                pods_made=observer.made(names), reconciles=self._running.reconciles() - reconciles,
             )
         )  # fmt: skip
+
+    def _meter(self) -> Meter:
+        return Meter(self._client, self._pid)
 
     def _quiet(self) -> None:
         """Wait until the peer has made no write for a while."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from devtools.lab.load.jobs import shape_of, small_job
+from devtools.lab.bench.training_operator import KINDS
+from devtools.testbed.cluster.kwok import node_name
+from devtools.testbed.jobs import Resource, declarations, kind_of, pod_template
 
 JOB_LABEL = "training.kubeflow.org/job-name"
 """The label that all peers set on every pod."""
 CONTAINER = "mxnet"
 API_VERSION = "kubeflow.org/v1"
-OTHER_KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MPIJob", "JAXJob")
+_DECLARED = (kind for keys in declarations().values() for kind in keys["kinds"])
+_OF_V1 = (kind["kind"] for kind in _DECLARED if f"{kind['group']}/v1" == API_VERSION and "v1" in kind["versions"])
+OTHER_KINDS = tuple(kind for kind in dict.fromkeys((*KINDS, *_OF_V1)) if kind != "MXJob")
+"""The kinds of kubeflow.org/v1 but MXJob, those of training-operator first."""
 LARGE_KIND = "PyTorchJob"
 SMALLEST = 4
 """Pods of an ordinary job: a scheduler, a server, two workers."""
@@ -68,56 +72,39 @@ QUICK = Sizes(
 )
 
 
-def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, Any]:
-    """An MXJob of ``pods`` processes: one scheduler, one server, the rest workers.
-
-    The template sets nodeName, because the cluster's scheduler, which places 50 pods a second, would dominate the
-    measurement.
-    """
+def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> Resource:
+    """An MXJob of ``pods`` processes: one scheduler, one server, the rest workers."""
     if pods < 3:
         raise ValueError(f"a job has a scheduler, a server and at least one worker: not {pods} pods")
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "MXJob",
-        "metadata": {"name": name},
-        "spec": {
-            "jobMode": "MXTrain",
-            "runPolicy": {"cleanPodPolicy": "None"},
-            "mxReplicaSpecs": {
-                "Scheduler": _replicas(1, node),
-                "Server": _replicas(1, node),
-                "Worker": _replicas(pods - 2, node),
-            },
-        },
-    }
+    return _job("MXJob", name, {"Scheduler": 1, "Server": 1, "Worker": pods - 2}, node)
 
 
-def large_job(name: str, pods: int, node: str = "kwok-0000") -> dict[str, Any]:
+def large_job(name: str, pods: int, node: str = "kwok-0000") -> Resource:
     """A PyTorchJob of ``pods`` processes, one of them the master: no variable of its pods grows with their number."""
-    specs = {"Master": _replicas(1, node, "pytorch"), "Worker": _replicas(pods - 1, node, "pytorch")}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": LARGE_KIND,
-        "metadata": {"name": name},
-        "spec": {"runPolicy": {"cleanPodPolicy": "None"}, "pytorchReplicaSpecs": specs},
-    }
+    return _job(LARGE_KIND, name, {"Master": 1, "Worker": pods - 1}, node)
 
 
-def jobs(prefix: str, count: int, nodes: int, pods: int = SMALLEST) -> Iterator[dict[str, Any]]:
+def _job(kind: str, name: str, counts: Mapping[str, int], node: str) -> Resource:
+    made = kind_of(API_VERSION, kind)
+    replicas = {type_: (count, pod_template(made.container, node)) for type_, count in counts.items()}
+    return made.job(name, replicas, runPolicy={"cleanPodPolicy": "None"})
+
+
+def jobs(prefix: str, count: int, nodes: int, pods: int = SMALLEST) -> Iterator[Resource]:
     """``count`` jobs, spread over ``nodes`` simulated nodes."""
     for number in range(count):
-        yield job(f"{prefix}-{number:04d}", pods, f"kwok-{number % nodes:04d}")
+        yield job(f"{prefix}-{number:04d}", pods, node_name(number % nodes))
 
 
 def collection(kind: str, namespace: str) -> str:
     """The path of the jobs of a kind of kubeflow.org/v1."""
-    return f"/apis/{API_VERSION}/namespaces/{namespace}/{kind.lower()}s"
+    return kind_of(API_VERSION, kind).collection(namespace)
 
 
-def jobs_of(kind: str, prefix: str, count: int, nodes: int) -> tuple[list[dict[str, Any]], int]:
+def jobs_of(kind: str, prefix: str, count: int, nodes: int) -> tuple[list[Resource], int]:
     """``count`` jobs of one of the other kinds, spread over the nodes, and the number of pods of each."""
-    made = [small_job(API_VERSION, kind, f"{prefix}-{number:04d}", number % nodes) for number in range(count)]
-    return made, shape_of(API_VERSION, kind).pods
+    of = kind_of(API_VERSION, kind)
+    return [of.small_job(f"{prefix}-{number:04d}", number % nodes) for number in range(count)], of.pods
 
 
 def of_kind(kind: str, count: int) -> str:
@@ -125,22 +112,6 @@ def of_kind(kind: str, count: int) -> str:
     return f"{count} {kind}s"
 
 
-def one_more_worker(workers: int) -> dict[str, Any]:
+def one_more_worker(workers: int) -> Resource:
     """The merge patch that changes a running job: it then has ``workers`` + 1 workers."""
     return {"spec": {"mxReplicaSpecs": {"Worker": {"replicas": workers + 1}}}}
-
-
-def _replicas(count: int, node: str, container: str = CONTAINER) -> dict[str, Any]:
-    return {
-        "replicas": count,
-        "restartPolicy": "Never",
-        "template": {
-            "spec": {
-                "nodeName": node,
-                "tolerations": [{"operator": "Exists"}],
-                "automountServiceAccountToken": False,
-                "terminationGracePeriodSeconds": 0,
-                "containers": [{"name": container, "image": "example.com/none:1", "command": ["train"]}],
-            }
-        },
-    }

@@ -38,14 +38,13 @@ def vanished_jobs(manifests: Sequence[Mapping[str, Any]], history: History) -> I
         job = history.jobs.get(uid)
         if job is None:
             yield "a job vanished", f"{uid}, which no watch has shown"
-        elif not (job.ended and _expires(job.manifest)):
+        elif not (job.ended and run_policy(job.manifest).get("ttlSecondsAfterFinished") is not None):
             yield "a job vanished", f"{title(job.manifest)}: {job.ended or 'before its end'}"
 
 
-def _expires(manifest: Mapping[str, Any]) -> bool:
-    """Whether the job is to be deleted some time after its end."""
+def run_policy(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     spec = manifest["spec"]
-    return isinstance(spec, dict) and (spec.get("runPolicy") or {}).get("ttlSecondsAfterFinished") is not None
+    return (spec.get("runPolicy") or {}) if isinstance(spec, dict) else {}
 
 
 def wrong_outcomes(manifests: Sequence[Mapping[str, Any]], expected: Mapping[str, str]) -> Iterator[Finding]:
@@ -80,25 +79,22 @@ def wrong_attempts(history: History) -> Iterator[Finding]:
 
 def _of_the_operator(status: Mapping[str, Any]) -> Mapping[str, int]:
     """``retries`` without the restarts that batch Jobs made."""
-    entries = (status.get("batchJobs") or {}).items()
-    made = {rank: one.get("restarts", 0) + one.get("before", 0) for rank, one in entries}
+    made = {
+        rank: one.get("restarts", 0) + one.get("before", 0) for rank, one in (status.get("batchJobs") or {}).items()
+    }
     return {rank: count - made.get(rank, 0) for rank, count in (status.get("retries") or {}).items()}
 
 
 def _wrong_whole(history: History, job: JobRecord, retries: Mapping[str, int]) -> Iterator[Finding]:
     failed = {attempt for _, attempt in _failures(history, job.uid)}
     attempts = {pod.attempt for pod in history.pods_of(job.uid)}
-    counted, recorded, highest = (
-        int(retries.get("job", 0)),
-        int(job.status.get("attempt") or 0),
-        max(attempts, default=0),
-    )
+    counted, recorded = int(retries.get("job", 0)), int(job.status.get("attempt") or 0)
     seen = f"{title(job.manifest)}: {retries}, attempt {recorded}, attempts {sorted(attempts)}, failed {sorted(failed)}"
     if counted > len(failed):
         yield "a failure counted twice", seen
     if _restarts_as_a_whole(job):
         least = recorded if history.is_disturbed(job.uid) else min(recorded, counted)
-        if highest > least:
+        if max(attempts, default=0) > least:
             yield "an attempt that was not counted", seen
 
 
@@ -124,8 +120,7 @@ def _failures(history: History, uid: str) -> set[tuple[str, int]]:
 
 
 def _restarts_as_a_whole(job: JobRecord) -> bool:
-    spec = job.manifest["spec"]
-    return isinstance(spec, dict) and (spec.get("runPolicy") or {}).get("restartScope") == "Job"
+    return run_policy(job.manifest).get("restartScope") == "Job"
 
 
 def wrong_labels(history: History) -> Iterator[Finding]:
@@ -137,39 +132,36 @@ def wrong_labels(history: History) -> Iterator[Finding]:
             yield "a pod without its labels", f"{name} of {title(job.manifest)}: {labelled or 'none'}"
 
 
+def _cleaned(manifests: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The ended jobs whose policy is to delete pods, with that policy."""
+    for manifest in manifests:
+        policy = run_policy(manifest).get("cleanPodPolicy")
+        if is_final(state_of(manifest)) and policy in ("Running", "All"):
+            yield manifest, policy
+
+
 def left_running(manifests: Sequence[Mapping[str, Any]], history: History) -> Iterator[Finding]:
     """Pods that nothing has deleted although their job has ended, where its policy is to delete these."""
-    for manifest in manifests:
-        if is_final(state_of(manifest)) and _clean_pod_policy(manifest) in ("Running", "All"):
-            live = [
-                pod.name for pod in history.pods_of(manifest["metadata"]["uid"]) if pod.is_live and not pod.deleting
-            ]
-            if live:
-                yield "a pod of an ended job runs", f"{title(manifest)}: {live}"
+    for manifest, _ in _cleaned(manifests):
+        pods = history.pods_of(manifest["metadata"]["uid"])
+        if live := [pod.name for pod in pods if pod.is_live and not pod.deleting]:
+            yield "a pod of an ended job runs", f"{title(manifest)}: {live}"
 
 
 def left_batch_jobs(
     manifests: Sequence[Mapping[str, Any]], batch_jobs: Sequence[Mapping[str, Any]]
 ) -> Iterator[Finding]:
     """Batch Jobs of ended jobs that should not exist: under All any, under Running those that may create pods."""
-    for manifest in manifests:
-        uid, policy = manifest["metadata"]["uid"], _clean_pod_policy(manifest)
-        if not is_final(state_of(manifest)) or policy not in ("Running", "All"):
-            continue
+    for manifest, policy in _cleaned(manifests):
+        own = [one for one in batch_jobs if job_uid_of(one) == manifest["metadata"]["uid"]]
         left = [
             one["metadata"]["name"]
-            for one in batch_jobs
-            if job_uid_of(one) == uid
-            and not one["metadata"].get("deletionTimestamp")
+            for one in own
+            if not one["metadata"].get("deletionTimestamp")
             and (policy == "All" or not has_condition(one, "Complete", "Failed"))
         ]
         if left:
             yield "a batch Job of an ended job is left", f"{title(manifest)}: {left}"
-
-
-def _clean_pod_policy(manifest: Mapping[str, Any]) -> str:
-    spec = manifest["spec"]
-    return str((spec.get("runPolicy") or {}).get("cleanPodPolicy") or "") if isinstance(spec, dict) else ""
 
 
 def orphans(objects: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -202,7 +194,6 @@ def wrong_cache(metrics: str, namespace: str, manifests: Sequence[Mapping[str, A
     cached = cached_jobs(metrics, namespace)
     there = Counter((f"{manifest['apiVersion']} {manifest['kind']}", state_of(manifest)) for manifest in manifests)
     if cached != there:
-        differences = {
-            key: (cached[key], there[key]) for key in cached.keys() | there.keys() if cached[key] != there[key]
-        }
+        keys = cached.keys() | there.keys()
+        differences = {key: (cached[key], there[key]) for key in keys if cached[key] != there[key]}
         yield "a stale cache", f"(cached, present) by kind and state: {differences}"

@@ -6,20 +6,18 @@ import argparse
 import json
 import os
 import platform
-import subprocess
-import sys
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from devtools.lab import command
 from devtools.lab.chaos import report, workload
 from devtools.lab.chaos.report import Result
-from devtools.lab.chaos.run import RULES, Options, Run
-from devtools.lab.chaos.upstream import Refused
+from devtools.lab.chaos.run import Run
+from devtools.lab.chaos.settling import RULES
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed import machine
 from devtools.testbed.cluster import gobuild, lifecycle
-from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings, settings_from
 from devtools.testbed.exclusive import exclusive
 
@@ -27,30 +25,37 @@ RESULTS = ROOT / "benchmarks" / "CHAOS.md"
 SCRATCH = ROOT / ".build" / "chaos"
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m devtools.lab.chaos", description=__doc__)
-    add = top.add_argument
-    add("--seed", type=int, default=1, help="determines the faults and the jobs (default: %(default)s)")
-    add("--faults", type=int, default=1000, help="number of faults (default: %(default)s)")
-    add("--minutes", type=float, default=40.0, help="no round starts after this time (default: %(default)g)")
-    add("--jobs", type=int, default=20, help="jobs in each round (default: %(default)s)")
-    add(
-        "--shapes",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="only jobs whose title in shapes.py contains this word; may occur several times",
-    )
-    add("--output", type=Path, default=RESULTS, help="the report; beside it in .build/chaos: result.json, logs")
-    return top
+def main(argv: Sequence[str] | None = None) -> int:
+    """1 after a violation or an incomplete run, else 0."""
+    options = _parser().parse_args(argv)
+    result = Result(options.seed, options.faults, options.minutes)
+    done = command.done("chaos", lambda: _chaos(options, result))
+    return 0 if done and result.good else 1
 
 
-def facts() -> dict[str, str]:
-    commit = subprocess.run(
-        ["git", "-C", str(ROOT), "log", "-1", "--format=%h"], capture_output=True, text=True, check=False
-    )
-    cores = len(os.sched_getaffinity(0))
-    return {"this operator": commit.stdout.strip() or "unknown", "machine": f"{cores} cores, {platform.machine()}"}
+def _chaos(options: argparse.Namespace, result: Result) -> None:
+    settings = settings_from()
+    # a benchmark or a soak would measure the restarts of the API server
+    with exclusive(settings.load_lock, "a benchmark or another load run"):
+        SCRATCH.mkdir(parents=True, exist_ok=True)
+        for old in SCRATCH.glob("*.log"):
+            old.unlink()
+        result.facts = {
+            "this operator": machine.commit() or "unknown",
+            "machine": f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}",
+        }
+        try:
+            run = Run(settings, result, SCRATCH, options.jobs, workload.titled(*options.shapes))
+            run.run(kwok_program(settings), f"chaos-{uuid.uuid4().hex[:6]}")
+        except BaseException as error:
+            interrupted = isinstance(error, (KeyboardInterrupt, SystemExit))
+            result.problems.append("the run was interrupted" if interrupted else str(error))
+            raise
+        finally:
+            (SCRATCH / "result.json").write_text(json.dumps(result.to_json(), indent=1))
+            options.output.write_text(report.document(result, RULES))
+    print(f"{result.total} faults injected, {len(result.violations)} violations; see {options.output}")
+    print("\n".join(f"  {count:5} {kind}" for kind, count in sorted(result.injected.items())))
 
 
 def kwok_program(settings: Settings) -> Path:
@@ -60,45 +65,14 @@ def kwok_program(settings: Settings) -> Path:
         return lifecycle.ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled")
 
 
-def write(result: Result, output: Path) -> None:
-    (SCRATCH / "result.json").write_text(json.dumps(result.to_json(), indent=1))
-    output.write_text(report.document(result, RULES))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    try:
-        # a benchmark or a soak would measure the restarts of the API server
-        with exclusive(settings_from().load_lock, "a benchmark or another load run"):
-            return chaos(arguments)
-    except ClusterError as error:
-        print(f"chaos: {error}", file=sys.stderr)
-        return 1
-
-
-def chaos(arguments: argparse.Namespace) -> int:
-    """Run, and write the report. Returns the exit status."""
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    for old in SCRATCH.glob("*.log"):
-        old.unlink()
-    result = Result(arguments.seed, arguments.faults, arguments.minutes, facts())
-    try:
-        with ends_main_thread():
-            settings = settings_from()
-            options = Options(
-                settings, kwok_program(settings), SCRATCH, f"chaos-{uuid.uuid4().hex[:6]}",
-                arguments.seed, arguments.faults, arguments.minutes, arguments.jobs,
-                workload.titled(*arguments.shapes), lambda text: print(text, flush=True),
-            )  # fmt: skip
-            Run(options, result).run()
-    except (ClusterError, Refused, OSError) as error:
-        result.problems.append(str(error))
-        print(f"chaos: {error}", file=sys.stderr)
-    except (KeyboardInterrupt, SystemExit):
-        result.problems.append("the run was interrupted")
-        raise
-    finally:
-        write(result, arguments.output)
-    print(f"{result.total} faults injected, {len(result.violations)} violations; see {arguments.output}")
-    print("\n".join(f"  {count:5} {kind}" for kind, count in sorted(result.injected.items())))
-    return 0 if result.good else 1
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("chaos", __doc__)
+    add = parser.add_argument
+    add("--seed", type=int, default=1, help="determines the faults and the jobs")
+    add("--faults", type=int, default=1000, help="number of faults")
+    add("--minutes", type=float, default=40, help="no round starts after this time")
+    add("--jobs", type=int, default=20, help="jobs in each round")
+    about = "only jobs whose title in jobs.yaml contains this word; may occur several times"
+    add("--shapes", action="append", default=[], metavar="WORD", help=about)
+    add("--output", type=Path, default=RESULTS, help="the report; in .build/chaos are result.json and logs")
+    return parser

@@ -10,8 +10,8 @@ from devtools.lab.chaos import workload
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.history import JobRecord, is_final
 from devtools.lab.chaos.recorder import Recorder
-from devtools.lab.chaos.upstream import MERGE, Client
-from devtools.lab.chaos.workload import resource_of
+from devtools.lab.chaos.resources import PODS, collection_of
+from devtools.testbed.client import MERGE, Client
 
 _JSON_PATCH = "application/json-patch+json"
 
@@ -30,25 +30,30 @@ class Disturber:
         kind, _, what = fault.kind.partition(" ")
         return self._pod(fault, what) if kind == "pod" else self._job(fault, what)
 
-    def create(self, path: str, manifest: Mapping[str, Any]) -> None:
-        """Create a job in the collection ``path``."""
+    def create(self, manifest: Mapping[str, Any]) -> None:
+        """Create a job."""
+        path = collection_of(manifest, self.namespace)
         made = self.client.request("POST", path, dict(manifest))
         # the answer to a repeated request may be that the job exists
-        self.recorder.created(made or self.client.request("GET", f"{path}/{manifest['metadata']['name']}"))
+        made = made or self.client.request("GET", f"{path}/{manifest['metadata']['name']}")
+        if made:
+            with self.recorder.history() as history:
+                history.created.add(made["metadata"]["uid"])
 
-    def resume(self, path: str, manifest: Mapping[str, Any]) -> None:
+    def resume(self, manifest: Mapping[str, Any]) -> None:
         """Let a suspended job run."""
         patch = workload.suspend(manifest, False)
         if patch is not None:
-            self.client.request("PATCH", path, patch, MERGE)
+            self.client.request("PATCH", self._path(manifest), patch, MERGE)
 
     def _pod(self, fault: Fault, what: str) -> str:
-        live = [pod for pod in self.recorder.pods() if pod.is_live]
-        if not live:
-            return ""
-        pod = fault.chosen(live)
-        self.recorder.disturbs(pod.job)
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}"
+        with self.recorder.history() as history:
+            live = sorted((pod for pod in history.pods.values() if pod.is_live), key=lambda pod: pod.name)
+            if not live:
+                return ""
+            pod = fault.chosen(live)
+            history.disturbed.add(pod.job)
+        path = f"{PODS.collection(self.namespace)}/{pod.name}"
         # a later pod of this name, which the recorder has not seen, may belong to another job
         only: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
         if what == "evicted":
@@ -59,27 +64,26 @@ class Disturber:
         return f"pod {pod.name}"
 
     def _job(self, fault: Fault, what: str) -> str:
-        jobs = [job for job in self.recorder.jobs() if what in ("deleted", "re-created") or self._can(job, what)]
-        if not jobs:
-            return ""
-        job = jobs[int(fault.pick * len(jobs))]
-        path = self._path(job)
+        with self.recorder.history() as history:
+            present = sorted((job for job in history.jobs.values() if job.exists), key=lambda job: job.name)
+            jobs = [job for job in present if what in ("deleted", "re-created") or self._can(job, what)]
+            if not jobs:
+                return ""
+            job = fault.chosen(jobs)
+            (history.edited if what in ("edited", "suspended") else history.deleted).add(job.uid)
+        path = self._path(job.manifest)
         if what == "edited":
-            self.recorder.edited(job.uid)
             self.client.request("PATCH", path, workload.edit(job.manifest), _JSON_PATCH)
         elif what == "suspended":
-            self.recorder.edited(job.uid)
             self.client.request("PATCH", path, workload.suspend(job.manifest, True), MERGE)
-            self.later(fault.seconds, lambda: self.resume(path, job.manifest))
         else:
-            self.recorder.deletes(job.uid)
             # what the recorder has seen may be out of date: a job of this name that it has not seen must stay
             only = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
             self.client.request("DELETE", path, only)
-            if what == "re-created":
-                again = workload.anew(job.manifest)
-                self.create(resource_of(again).path(self.namespace), again)
-                self.later(fault.seconds, lambda: self.resume(path, job.manifest))
+        if what == "re-created":
+            self.create(workload.anew(job.manifest))
+        if what in ("suspended", "re-created"):
+            self.later(fault.seconds, lambda: self.resume(job.manifest))
         return f"{job.kind} {job.name}"
 
     def _can(self, job: JobRecord, what: str) -> bool:
@@ -89,5 +93,5 @@ class Disturber:
             return workload.can_edit(job.manifest)
         return workload.suspend(job.manifest, True) is not None
 
-    def _path(self, job: JobRecord) -> str:
-        return f"{resource_of(job.manifest).path(self.namespace)}/{job.name}"
+    def _path(self, manifest: Mapping[str, Any]) -> str:
+        return f"{collection_of(manifest, self.namespace)}/{manifest['metadata']['name']}"

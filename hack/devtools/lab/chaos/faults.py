@@ -1,4 +1,4 @@
-"""The kinds of faults, and the schedule that follows from a seed. Pure.
+"""The kinds of faults, from faults.yaml, and the schedule that follows from a seed.
 
 The seed determines which faults occur, their order, their times and their parameters. Which request or object a fault
 hits depends also on the time at which the operator sends it, so two runs of a seed have the same faults on a similar,
@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+from devtools.definitions import load
+
 T = TypeVar("T")
+WRITES, UPDATES, LEASES = "writes", "updates", "leases"
 REQUEST, EVENT, PROCESS, CONTROL_PLANE, NODE, JOB = "request", "watch event", "process", "control plane", "node", "job"
 
 
@@ -27,51 +31,18 @@ class Kind:
     weight: int
     """Its share of a run."""
     about: str
-    seconds: tuple[float, float] = (0.0, 0.0)
+    seconds: Sequence[float] = (0.0, 0.0)
     """The bounds of its duration, where it has one."""
     gap: float = 0.0
     """Minimum seconds between two of this kind: the kubelet restarts a static pod later after each of its ends."""
+    only: str = ""
+    """The requests that it hits: WRITES, UPDATES, LEASES (updates of the Lease), or all of them."""
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind("conflict", REQUEST, 5, "an update gets 409 and has no effect"),
-    Kind("throttled", REQUEST, 5, "a request gets 429 with Retry-After and has no effect"),
-    Kind("server error", REQUEST, 5, "a request gets 500 and has no effect"),
-    Kind("error after write", REQUEST, 5, "a write takes effect and gets 500"),
-    Kind("timeout", REQUEST, 3, "a request has no effect, and its connection closes after a while", (1, 6)),
-    Kind("lost response", REQUEST, 8, "a write takes effect, and its connection closes without a response"),
-    Kind("half-open", REQUEST, 2, "a request has no effect and gets no response on an open connection", (31, 35)),
-    Kind("half-open after write", REQUEST, 2, "a write takes effect and gets no response", (31, 35)),
-    Kind("slow response", REQUEST, 4, "a write takes effect, and its response is late", (0.5, 5)),
-    Kind("late write", REQUEST, 3, "the connection of a write closes, and the write takes effect later", (0.5, 4)),
-    Kind("lost renewal", REQUEST, 2, "a write of the Lease takes effect, and its connection closes"),
-    Kind("half-open renewal", REQUEST, 1, "a write of the Lease gets no response", (5, 8)),
-    Kind("event dropped", EVENT, 6, "a watch ends without its next event; the client continues before it"),
-    Kind("event gone", EVENT, 4, "a watch reports 410 Gone instead of its next event"),
-    Kind("event cut", EVENT, 5, "a watch ends in the middle of an event"),
-    Kind("event delayed", EVENT, 6, "a watch delivers its next event, and those behind it, late", (0.3, 6)),
-    Kind("event duplicated", EVENT, 5, "a watch delivers an event twice"),
-    Kind("watch silent", EVENT, 2, "a watch delivers nothing for a while, then its connection closes", (3, 12)),
-    Kind("partition", PROCESS, 2, "all connections of an operator close, and new ones too, for a while", (1, 8)),
-    Kind("kill before write", PROCESS, 4, "SIGKILL of an operator's process when it sends a write, which is lost"),
-    Kind("kill during write", PROCESS, 3, "SIGKILL when it sends a write, which takes effect later", (0.1, 3)),
-    Kind("kill after write", PROCESS, 4, "SIGKILL when a write has taken effect, before its response"),
-    Kind("kill", PROCESS, 4, "SIGKILL of an operator's process at any time"),
-    Kind("leader stopped", PROCESS, 2, "SIGSTOP of the leader's processes for longer than the Lease", (8, 13)),
-    Kind("clock set", PROCESS, 3, "the wall clock of an operator's processes jumps, by up to ten minutes either way"),
-    Kind("API server restarted", CONTROL_PLANE, 1, "SIGKILL of kube-apiserver in the node", gap=280),
-    Kind("etcd restarted", CONTROL_PLANE, 1, "SIGKILL of etcd in the node", gap=280),
-    Kind("webhook silent", CONTROL_PLANE, 2, "writes wait for an admission webhook that does not answer", (3, 12)),
-    Kind("node lost", NODE, 2, "the Node is deleted, and another one joins later", (5, 25)),
-    Kind("node returned", NODE, 1, "the Node is deleted, and one of the same name joins later", (5, 75)),
-    Kind("nodes stopped", NODE, 2, "no pod of any simulated node changes for a while", (3, 10)),
-    Kind("pod deleted", JOB, 5, "a pod is deleted"),
-    Kind("pod killed", JOB, 4, "a pod is deleted with a grace period of 0"),
-    Kind("pod evicted", JOB, 3, "a pod is evicted: condition DisruptionTarget, then its deletion"),
-    Kind("job deleted", JOB, 3, "a job is deleted"),
-    Kind("job re-created", JOB, 3, "a job is deleted, and another one of its name is created at once"),
-    Kind("job edited", JOB, 4, "the number of a job's replicas changes, which restarts it"),
-    Kind("job suspended", JOB, 4, "a job is suspended, and resumed later", (1, 10)),
+KINDS = tuple(
+    Kind(name, group, **more)
+    for group, several in load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")).items()
+    for name, more in several.items()
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 PROCESSES = ("main", "fork server", "worker")
@@ -149,19 +120,15 @@ def schedule(seed: int, timing: Timing, kinds: Collection[Kind] = KINDS) -> list
     names = [name for name, count in counts(total, timing.seconds, kinds).items() for _ in range(count)]
     source.shuffle(names)
     names = _spread(names, [kind.name for kind in kinds if kind.gap], rounds)
-    faults: list[Fault] = []
-    for number, name in enumerate(names):
-        chosen = number * rounds // total
-        faults.append(_fault(source, number, name, chosen, timing.chaos))
+    faults = [_fault(source, n, name, n * rounds // total, timing.chaos) for n, name in enumerate(names)]
     return sorted(faults, key=lambda fault: (fault.round, fault.at, fault.number))
 
 
 def _spread(names: Sequence[str], rare: Collection[str], rounds: int) -> list[str]:
     """Distribute the kinds with a gap evenly over the run; the first ones occur early, so that a short run has them."""
-    others = [name for name in names if name not in rare]
-    found = list(others)
+    found = [name for name in names if name not in rare]
     for shift, kind in enumerate(rare):
-        count = sum(1 for name in names if name == kind)
+        count = names.count(kind)
         for occurrence in range(count):
             place = (occurrence + (shift + 1) / (len(rare) + 2)) * len(names) / max(1, count)
             found.insert(min(len(found), int(place)), kind)
@@ -171,17 +138,11 @@ def _spread(names: Sequence[str], rare: Collection[str], rounds: int) -> list[st
 def _fault(source: random.Random, number: int, name: str, chosen: int, chaos: float) -> Fault:
     kind = BY_NAME[name]
     return Fault(
-        number,
-        name,
-        chosen,
+        number, name, chosen,
         at=round(source.uniform(0, chaos), 2),
         skip=source.choice((0, 0, 0, 1, 2, 4)),
         seconds=round(source.uniform(*kind.seconds), 2),
         pick=source.random(),
         operator=source.choice(OPERATORS),
         process=source.choice(PROCESSES),
-    )
-
-
-def of_round(faults: Iterable[Fault], number: int) -> list[Fault]:
-    return [fault for fault in faults if fault.round == number]
+    )  # fmt: skip

@@ -5,18 +5,18 @@ This module and :mod:`.checker` know of the operator only what its documents pro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from devtools.lab.chaos.shapes import FAILED, SUCCEEDED
-from devtools.lab.chaos.workload import RESOURCES
 
 JOB_UID = "dljob.operator/job-uid"
 REPLICA_TYPE = "dljob.operator/replica-type"
 REPLICA_INDEX = "dljob.operator/replica-index"
 ATTEMPT = "dljob.operator/attempt"
-_GROUPS_AND_KINDS = {(api_version.partition("/")[0], kind) for api_version, kind in RESOURCES}
+JOB_GROUPS = ("dljob.operator", "fioravanzo.org", "kubeflow.org", "mpba.fbk.eu", "tensorflow.org")
+"""The API groups of the kinds of jobs."""
 _ENDED_PHASES = ("Succeeded", "Failed")
 
 
@@ -69,7 +69,6 @@ class JobRecord:
     ended: str = ""
     """The first final state, "" before."""
     exists: bool = True
-    gone_at: float = 0.0
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -97,7 +96,7 @@ def controller_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 def job_uid_of(manifest: Mapping[str, Any]) -> str:
     """The UID of the job that an object belongs to by its controller, or by its label; "" for none."""
     owner = controller_of(manifest)
-    if (str(owner.get("apiVersion")).partition("/")[0], owner.get("kind")) in _GROUPS_AND_KINDS:
+    if _group_of(owner) in JOB_GROUPS:
         return str(owner["uid"])
     return str((manifest["metadata"].get("labels") or {}).get(JOB_UID) or "")
 
@@ -141,11 +140,11 @@ class History:
         if has_condition(manifest, "DisruptionTarget"):
             self.disturbed.add(pod.job)
         before = self.pods.get(pod.uid)
-        pod.exists = kind != "DELETED" and (before is None or before.exists)
-        # a pod that was deleted first has been killed
-        pod.failed = (pod.failed and not (before is not None and before.deleting)) or (
-            before is not None and before.failed
-        )
+        pod.exists = kind != "DELETED"
+        if before is not None:
+            pod.exists = pod.exists and before.exists
+            # a pod that was deleted first has been killed
+            pod.failed = before.failed or (pod.failed and not before.deleting)
         self.pods[pod.uid] = pod
         if before is None and pod.exists:
             self._check_rank(pod, now)
@@ -160,47 +159,27 @@ class History:
 
     def job_event(self, kind: str, manifest: Mapping[str, Any], now: float) -> None:
         uid = manifest["metadata"]["uid"]
-        record = self.jobs.get(uid)
-        if record is None:
-            record = JobRecord(uid, manifest["metadata"]["name"], manifest["kind"], manifest)
-            self.jobs[uid] = record
+        new = JobRecord(uid, manifest["metadata"]["name"], manifest["kind"], manifest)
+        record = self.jobs.setdefault(uid, new)
         record.manifest = manifest
-        if kind == "DELETED":
-            record.exists, record.gone_at = False, now
+        record.exists = record.exists and kind != "DELETED"
         state = state_of(manifest)
         if record.ended and state != record.ended:
-            self._violate(
-                "an outcome changed", f"{record.kind} {record.name}: {record.ended}, then {state or 'none'}", now
-            )
-            record.ended = state
-        elif is_final(state):
+            detail = f"{record.kind} {record.name}: {record.ended}, then {state or 'none'}"
+            self._violate("an outcome changed", detail, now)
+        if record.ended or is_final(state):
             record.ended = state
 
-    def listed_pods(self, manifests: list[Mapping[str, Any]], now: float) -> None:
-        """A list replaces the watch where this one has lost events: objects that it lacks are gone."""
-        for manifest in manifests:
-            self.pod_event("MODIFIED", manifest, now)
-        present = {manifest["metadata"]["uid"] for manifest in manifests}
+    def lack_pods(self, present: Set[str]) -> None:
+        """A list has no other pods than those with these UIDs."""
         for pod in self.pods.values():
             pod.exists = pod.exists and pod.uid in present
 
-    def listed_jobs(self, kinds: tuple[str, ...], manifests: list[Mapping[str, Any]], now: float) -> None:
-        """The same for the jobs of these kinds, as ``group/plural``."""
-        for manifest in manifests:
-            self.job_event("MODIFIED", manifest, now)
-        present = {manifest["metadata"]["uid"] for manifest in manifests}
+    def lack_jobs(self, group: str, kind: str, present: Set[str]) -> None:
+        """A list of the jobs of a kind has no others than those with these UIDs."""
         for job in self.jobs.values():
-            if job.exists and _group_and_kind(job.manifest) in kinds and job.uid not in present:
-                job.exists, job.gone_at = False, now
-
-    def job_created(self, manifest: Mapping[str, Any]) -> None:
-        """The API server's answer to a creation by the run; empty where it does not show the job."""
-        if manifest:
-            self.created.add(manifest["metadata"]["uid"])
-
-    def all_deleted(self) -> None:
-        """The run deletes all jobs that there have been."""
-        self.deleted |= self.created | self.jobs.keys()
+            if job.kind == kind and _group_of(job.manifest) == group:
+                job.exists = job.exists and job.uid in present
 
     def pods_of(self, uid: str) -> Iterator[Pod]:
         return (pod for pod in self.pods.values() if pod.job == uid)
@@ -211,24 +190,21 @@ class History:
 
     def leaving(self, nodes: Collection[str]) -> list[str]:
         """The names of the pods that exist and will not for long: terminating ones, and those on none of ``nodes``."""
-        return [
-            pod.name
-            for pod in self.pods.values()
-            if pod.exists and (pod.deleting or (pod.node != "" and pod.node not in nodes))
-        ]
+        present = [pod for pod in self.pods.values() if pod.exists]
+        return [pod.name for pod in present if pod.deleting or (pod.node != "" and pod.node not in nodes)]
 
     def _check_rank(self, new: Pod, now: float) -> None:
-        others = [pod for pod in self.pods_of(new.job) if pod.rank == new.rank and pod.uid != new.uid and pod.is_live]
-        for other in others:
-            detail = f"{new.rank} of job {new.job}: {new.name} ({new.uid}) beside {other.name} ({other.uid})"
-            self._violate("two pods of one rank", detail, now)
+        for other in self.pods_of(new.job):
+            if other.rank == new.rank and other.uid != new.uid and other.is_live:
+                detail = f"{new.rank} of job {new.job}: {new.name} ({new.uid}) beside {other.name} ({other.uid})"
+                self._violate("two pods of one rank", detail, now)
 
     def _violate(self, rule: str, detail: str, now: float) -> None:
         self.violations.append(Violation(rule, detail, now, self.round))
 
 
-def _group_and_kind(manifest: Mapping[str, Any]) -> str:
-    return f"{manifest['apiVersion'].partition('/')[0]}/{manifest['kind'].lower()}s"
+def _group_of(manifest: Mapping[str, Any]) -> str:
+    return str(manifest.get("apiVersion")).partition("/")[0]
 
 
 def _rank(labels: Mapping[str, str]) -> str:
@@ -253,14 +229,9 @@ def _pod(manifest: Mapping[str, Any]) -> Pod | None:
     status = manifest.get("status") or {}
     phase = str(status.get("phase") or "")
     return Pod(
-        metadata["uid"],
-        metadata["name"],
-        job,
-        _rank(labels),
-        _attempt(labels),
-        phase,
-        phase == "Failed" and not has_condition(manifest, "DisruptionTarget"),
-        controller_of(manifest).get("kind") == "Job",
-        str(manifest.get("spec", {}).get("nodeName") or ""),
-        bool(metadata.get("deletionTimestamp")),
-    )
+        metadata["uid"], metadata["name"], job, _rank(labels), _attempt(labels), phase,
+        failed=phase == "Failed" and not has_condition(manifest, "DisruptionTarget"),
+        in_batch_job=controller_of(manifest).get("kind") == "Job",
+        node=str(manifest.get("spec", {}).get("nodeName") or ""),
+        deleting=bool(metadata.get("deletionTimestamp")),
+    )  # fmt: skip

@@ -7,22 +7,7 @@ import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from devtools.lab.chaos.faults import BY_NAME, EVENT, Fault
-
-WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_UPDATES = ("PUT", "PATCH")
-_ONLY_UPDATES = ("conflict",)
-_ONLY_WRITES = (
-    "error after write",
-    "lost response",
-    "half-open after write",
-    "slow response",
-    "late write",
-    "kill before write",
-    "kill during write",
-    "kill after write",
-)
-_ONLY_LEASES = ("lost renewal", "half-open renewal")
+from devtools.lab.chaos.faults import BY_NAME, EVENT, LEASES, UPDATES, WRITES, Fault
 
 
 @dataclass(frozen=True)
@@ -42,29 +27,18 @@ class Call:
         query = urllib.parse.parse_qs(self.target.partition("?")[2])
         return query.get("watch", [""])[0] in ("true", "1")
 
-    @property
-    def is_write(self) -> bool:
-        return self.method in WRITES
-
-    @property
-    def is_lease(self) -> bool:
-        return "/leases" in self.path
-
 
 def matches(fault: Fault, call: Call) -> bool:
     """Whether the request ``call`` can have this fault.
 
     Requests for the Lease have faults of their own: there are two a second, and they would get most of the others.
     """
-    if BY_NAME[fault.kind].group == EVENT or call.is_watch:
+    kind = BY_NAME[fault.kind]
+    if kind.group == EVENT or call.is_watch or (kind.only == LEASES) != ("/leases" in call.path):
         return False
-    if fault.kind in _ONLY_LEASES:
-        return call.is_lease and call.method in _UPDATES
-    if call.is_lease:
-        return False
-    if fault.kind in _ONLY_UPDATES:
-        return call.method in _UPDATES
-    return call.is_write if fault.kind in _ONLY_WRITES else True
+    if kind.only in (UPDATES, LEASES):
+        return call.method in ("PUT", "PATCH")
+    return call.method != "GET" if kind.only == WRITES else True
 
 
 @dataclass
@@ -115,15 +89,12 @@ class Injector:
 
     def _next(self, waiting: list[_Armed], wanted: Callable[[Fault], bool]) -> Fault | None:
         with self._lock:
-            for armed in waiting:
-                if not wanted(armed.fault):
-                    continue
-                if armed.skip:
-                    armed.skip -= 1
-                    return None
-                waiting.remove(armed)
-                break
-            else:
+            armed = next((one for one in waiting if wanted(one.fault)), None)
+            if armed is None:
                 return None
+            if armed.skip:
+                armed.skip -= 1
+                return None
+            waiting.remove(armed)
         self.injected(armed.fault)
         return armed.fault

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +10,11 @@ from typing import Any
 
 import yaml
 
+from devtools.definitions import load
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.shapes import NODE_LABEL
-from devtools.lab.chaos.stages import pod_stages
-from devtools.lab.chaos.upstream import Client
+from devtools.lab.chaos.supervised import Supervised
+from devtools.testbed.client import Client
 from devtools.testbed.cluster import kwok
 
 COUNT = 4
@@ -26,6 +23,11 @@ _LEASES = kwok.LEASES
 _READY_SECONDS = 120.0
 _RESTART_SECONDS = 1.0
 _END_SECONDS = 10.0
+
+
+def pod_stages() -> list[dict[str, Any]]:
+    """A pod's stages: ready, ended, killed, deleted."""
+    return list(load(Path(__file__).with_name("stages.yaml").read_text(encoding="utf-8")))
 
 
 def node_manifest(name: str) -> dict[str, Any]:
@@ -48,26 +50,22 @@ class Nodes:
 
     def __init__(self, client: Client, program: Path, kubeconfig: Path, folder: Path) -> None:
         self._client = client
-        self._kubeconfig = kubeconfig
-        self._folder = folder
-        self._program = program
-        self._command: list[str] = []
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, name="kwok", daemon=True)
+        self._config = folder / "kwok.yaml"
+        self._log = folder / "kwok.log"
+        command = [
+            str(program), "--kubeconfig", str(kubeconfig), "--manage-all-nodes=false",
+            "--manage-nodes-with-label-selector", _SELECTOR, "--node-lease-duration-seconds", str(kwok.LEASE_SECONDS),
+            "--config", str(self._config), "-v", "WARN",
+        ]  # fmt: skip
+        # it panics when the API server restarts while it watches
+        self._kwok = Supervised(command, self._log, _RESTART_SECONDS)
         self._number = 0
         self.names: list[str] = []
 
     def __enter__(self) -> Nodes:
-        config = self._folder / "kwok.yaml"
         documents = [kwok.configuration(), *kwok.stages(*kwok.NODE_STAGES), *pod_stages()]
-        config.write_text(yaml.safe_dump_all(documents, sort_keys=False))
-        self._command = [
-            str(self._program), "--kubeconfig", str(self._kubeconfig), "--manage-all-nodes=false",
-            "--manage-nodes-with-label-selector", _SELECTOR, "--node-lease-duration-seconds", str(kwok.LEASE_SECONDS),
-            "--config", str(config), "-v", "WARN",
-        ]  # fmt: skip
-        self._thread.start()
+        self._config.write_text(yaml.safe_dump_all(documents, sort_keys=False))
+        self._kwok.start()
         try:
             for _ in range(COUNT):
                 self.add()
@@ -78,28 +76,10 @@ class Nodes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.set()
         self.resume()
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        self._thread.join(20)
+        self._kwok.end(_END_SECONDS)
         while self.names:
             self.remove(self.names[0])
-
-    def _supervise(self) -> None:
-        """Run kwok, again whenever it exits: it panics when the API server restarts while it watches."""
-        with (self._folder / "kwok.log").open("ab") as log:
-            while not self._ending.is_set():
-                self._process = subprocess.Popen(
-                    self._command, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
-                self._process.wait()
-                self._ending.wait(_RESTART_SECONDS)
 
     def add(self) -> None:
         """Let a node join, with a new name."""
@@ -146,29 +126,20 @@ class Nodes:
 
     def stop(self) -> None:
         """Stop kwok: no pod of any simulated node changes."""
-        self._signal(signal.SIGSTOP)
+        self._kwok.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self._signal(signal.SIGCONT)
+        self._kwok.signal(signal.SIGCONT)
 
     def restart(self) -> None:
         """Restart kwok: it does not repeat a change of a pod that the API server has not answered."""
-        process = self._process
         self.resume()
-        self._signal(signal.SIGTERM)
-        if process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_END_SECONDS)
-
-    def _signal(self, number: int) -> None:
-        process = self._process
-        if process is not None and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, number)
+        self._kwok.signal(signal.SIGTERM)
+        self._kwok.wait(_END_SECONDS)
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + _READY_SECONDS
         while not all(kwok.is_ready(self._client.request("GET", f"/api/v1/nodes/{name}")) for name in self.names):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the simulated nodes are not ready: see {self._folder / 'kwok.log'}")
+                raise TimeoutError(f"the simulated nodes are not ready: see {self._log}")
             time.sleep(0.2)

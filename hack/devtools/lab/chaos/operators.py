@@ -9,20 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
 from devtools.lab.chaos.clock.sitecustomize import OFFSET_FILE
-from devtools.paths import ROOT
+from devtools.lab.chaos.supervised import Supervised
 from devtools.testbed.cluster import process
+from devtools.testbed.operator import READY, RUN, metrics
 
 MARK = "DLJOB_CHAOS_START"
-READY = "ready:"
 _RESTART_SECONDS = 0.5
 _ORPHAN_SECONDS = 20.0
 """How long processes of a killed operator may run: they end when they notice that their parent has gone."""
@@ -63,7 +61,6 @@ class Operator:
     def __init__(self, name: str, kubeconfig: Path, folder: Path, arguments: Sequence[str], metrics: int) -> None:
         self.name = name
         self.log = folder / f"operator-{name}.log"
-        self.starts = 0
         self.orphans: list[str] = []
         """Descriptions of the processes that outlived their operator."""
         self._kubeconfig = kubeconfig
@@ -71,32 +68,35 @@ class Operator:
         self._clock.unlink(missing_ok=True)
         self._prefix = f"{os.getpid()}-{time.monotonic_ns()}-{name}"
         self._metrics = f"127.0.0.1:{metrics}"
-        self._arguments = [*arguments, f"--metrics-bind-address={self._metrics}"]
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ending = threading.Event()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, name=f"operator {name}", daemon=True)
+        command = [*RUN, *arguments, f"--metrics-bind-address={self._metrics}"]
+        self._supervised = Supervised(command, self.log, _RESTART_SECONDS, self._environment, self._exited)
         self._checks: list[threading.Thread] = []
 
     def __enter__(self) -> Operator:
-        self._thread.start()
-        self._started.wait(30)
+        self._supervised.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.set()
         self.resume()
-        child = self._process
-        if child is not None and child.poll() is None:
-            child.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(40)
-        for number in range(self.starts):
-            for pid in processes_with(self.mark(number)):
-                _signal(pid, signal.SIGKILL)
-        self._thread.join(20)
+        self._supervised.end(40)
+        for pid in processes_with(f"{self._prefix}-", exactly=False):
+            _signal(pid, signal.SIGKILL)
         for check in self._checks:
             check.join(_ORPHAN_SECONDS + 5)
+
+    def _environment(self, start: int) -> dict[str, str]:
+        return {
+            **os.environ,
+            "KUBECONFIG": str(self._kubeconfig),
+            MARK: self.mark(start),
+            OFFSET_FILE: str(self._clock),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(CLOCK), os.environ.get("PYTHONPATH")))),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+
+    @property
+    def starts(self) -> int:
+        return self._supervised.starts
 
     def mark(self, start: int) -> str:
         """The value of MARK in the environment of all processes of this start, counted from 0."""
@@ -112,11 +112,18 @@ class Operator:
 
     def kill(self, role: str) -> str:
         """SIGKILL a process of this role, the main one if there is no such process; returns what it killed."""
-        return self._end(role, signal.SIGKILL)
+        main = self._supervised.process
+        if main is None or not self._supervised.is_running:
+            return ""
+        parents = {pid: parent for pid in self._pids() if (parent := _parent(pid))}
+        found = [pid for pid in parents if role_of(pid, main.pid, parents) == role]
+        target, hit = (max(found), role) if found else (main.pid, "main")
+        _signal(target, signal.SIGKILL)
+        return hit
 
     def stop(self) -> bool:
-        """SIGSTOP all processes, as a suspended machine does."""
-        pids = self._pids() if self.is_running else []
+        """SIGSTOP all processes, as a suspended machine does. Whether there were any."""
+        pids = self._pids() if self._supervised.is_running else []
         for pid in pids:
             _signal(pid, signal.SIGSTOP)
         return bool(pids)
@@ -135,50 +142,17 @@ class Operator:
     def metrics(self) -> str:
         """The text of its metrics, "" while it does not serve them."""
         try:
-            with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=10) as response:
-                return str(response.read().decode())
+            return metrics(self._metrics)
         except OSError:
             return ""
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
 
     def _pids(self) -> list[int]:
         return processes_with(self.mark(self.starts - 1)) if self.starts else []
 
-    def _end(self, role: str, number: int) -> str:
-        child = self._process
-        if child is None or child.poll() is not None:
-            return ""
-        parents = {pid: parent for pid in self._pids() if (parent := _parent(pid))}
-        found = [pid for pid in parents if role_of(pid, child.pid, parents) == role]
-        target, hit = (max(found), role) if found else (child.pid, "main")
-        _signal(target, number)
-        return hit
-
-    def _supervise(self) -> None:
-        with self.log.open("ab") as log:
-            while not self._ending.is_set():
-                mark = self.mark(self.starts)
-                environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig), MARK: mark}
-                environment[OFFSET_FILE] = str(self._clock)
-                environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(CLOCK), os.environ.get("PYTHONPATH"))))
-                environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "dljob_operator", "run", *self._arguments],
-                    env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True,
-                )  # fmt: skip
-                self.starts += 1
-                self._started.set()
-                code = self._process.wait()
-                log.write(f"--- start {self.starts - 1} exited with {code}\n".encode())
-                log.flush()
-                check = threading.Thread(target=self._check_orphans, args=(mark,), daemon=True)
-                check.start()
-                self._checks.append(check)
-                self._ending.wait(_RESTART_SECONDS)
+    def _exited(self, start: int) -> None:
+        check = threading.Thread(target=self._check_orphans, args=(self.mark(start),), daemon=True)
+        check.start()
+        self._checks.append(check)
 
     def _check_orphans(self, mark: str) -> None:
         """Record the processes of an ended operator that go on, and kill them."""
@@ -187,7 +161,7 @@ class Operator:
             time.sleep(0.5)
         for pid in left:
             with contextlib.suppress(OSError):
-                if not self._ending.is_set():
+                if not self._supervised.ending:
                     self.orphans.append(f"operator {self.name}: process {pid} ({_describe(pid)})")
             _signal(pid, signal.SIGKILL)
 

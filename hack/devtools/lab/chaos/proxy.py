@@ -10,38 +10,41 @@ order. A duplicated event is what a client sees that continues from an older ver
 **The model of requests.** Each answer that is injected is one that an API server or a load balancer gives: an error
 before or after the effect, none at all, or a late one. A write whose connection has closed may take effect later, as
 does one that waits in a socket's buffer. No answer lies: a creation never gets AlreadyExists for a new name.
+
+**Why not toxiproxy.** It disturbs TCP streams, and so has 3 of the 23 faults in this proxy: timeout, slow response and
+partition. The others need the method, the path or the lines of a request.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import http.client
 import json
-import socket
-import socketserver
-import struct
+import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.injector import Call, Injector
-from devtools.lab.chaos.upstream import Upstream
 
 _NOT_FORWARDED = ("connection", "host", "transfer-encoding", "content-length", "keep-alive", "accept-encoding")
-_UPSTREAM_TIMEOUT = 65.0
-_WATCH_TIMEOUT = 330.0  # longer than a watch that a client requests
+_TIMEOUT = aiohttp.ClientTimeout(total=65)
+_WATCH_TIMEOUT = aiohttp.ClientTimeout(total=330)  # longer than a watch that a client requests
+_LONGEST_EVENT = 2**22
 _ERRORS = {
     "conflict": (409, "Conflict", "injected: the object has been modified"),
     "throttled": (429, "TooManyRequests", "injected: too many requests"),
     "server error": (500, "InternalError", "injected: no effect"),
     "error after write": (500, "InternalError", "injected: the write took effect"),
 }
-_BEFORE = ("conflict", "throttled", "server error")
 _GONE = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     b'"message":"injected: too old resource version","reason":"Expired","code":410}}\n'
@@ -66,81 +69,210 @@ class Logged:
 
 @dataclass
 class Trail:
-    """The requests of all operators that reached the API server. Thread-safe."""
+    """The requests of all operators that reached the API server, but watches. Thread-safe."""
 
     entries: list[Logged] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, entry: Logged) -> None:
-        with self._lock:
-            self.entries.append(entry)
 
     def writes_since(self, moment: float, namespace: str) -> list[Logged]:
         """The writes in this namespace but those of the Lease."""
         within = f"/namespaces/{namespace}/"
-        with self._lock:
-            return [
-                entry
-                for entry in self.entries
-                if entry.at >= moment and entry.method != "GET" and within in entry.path and "/leases" not in entry.path
-            ]
+        return [
+            one
+            for one in list(self.entries)
+            if one.at >= moment and one.method != "GET" and within in one.path and "/leases" not in one.path
+        ]
 
 
 class Proxy:
-    """A context manager that serves on a free port of the loopback interface."""
+    """A context manager that serves on a free port of the loopback interface, on a thread of its own."""
 
-    def __init__(self, operator: str, upstream: Upstream, trail: Trail, injector: Injector) -> None:
+    def __init__(
+        self, operator: str, server: str, context: ssl.SSLContext | None, trail: Trail, injector: Injector
+    ) -> None:
+        """``server`` is the URL of the API server, and ``context`` has the administrator's certificate."""
         self.operator = operator
-        self.upstream = upstream
+        self.server = server
         self.trail = trail
         self.injector = injector
-        self.kill: Callable[[Fault], None] = lambda fault: None
+        self.kill: Callable[[Fault], object] = lambda fault: None
         """Kills a process of the operator; the faults "kill ... write" call it."""
-        self._connections: set[socket.socket] = set()
-        self._lock = threading.Lock()
+        self.url = ""
+        self._context = context
         self._refused_until = 0.0
-        self.stopping = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"proxy {operator}", daemon=True)
 
     def __enter__(self) -> Proxy:
         self._thread.start()
+        self._wait(self._start())
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._close_all()
+        self._wait(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _start(self) -> None:
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._context or True)
+        self._session = aiohttp.ClientSession(
+            connector=connector, auto_decompress=False, read_bufsize=_LONGEST_EVENT,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        )  # fmt: skip
+        application = web.Application(client_max_size=0)
+        application.router.add_route("*", "/{path:.*}", self._serve)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def _stop(self) -> None:
+        await self._runner.cleanup()
+        await self._session.close()
 
     def partition(self, seconds: float) -> None:
         """Close all connections, and new ones for ``seconds``."""
         self._refused_until = time.monotonic() + seconds
-        self._close_all()
+        self._loop.call_soon_threadsafe(self._close_all)
+
+    def _close_all(self) -> None:
+        for connection in self._runner.server.connections if self._runner.server else ():
+            _close(connection.transport)
 
     @property
     def refuses(self) -> bool:
         return time.monotonic() < self._refused_until
 
-    def add(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._connections.add(connection)
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        call = Call(request.method, request.raw_path)
+        # a connection breaks because of a fault, because the API server restarts, or because the client has gone
+        with contextlib.suppress(_Closed, OSError, aiohttp.ClientError, asyncio.TimeoutError):
+            if self.refuses:
+                raise _Closed
+            if call.is_watch:
+                return await self._serve_watch(request)
+            fault = self.injector.for_request(call)
+            if fault is None:
+                return await self._forward(request)
+            return await self._serve_fault(fault, request)
+        _close(request.transport)
+        return web.Response()
 
-    def remove(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._connections.discard(connection)
+    # --- requests
 
-    def _close_all(self) -> None:
-        with self._lock:
-            connections = list(self._connections)
-        for connection in connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+    async def _serve_fault(self, fault: Fault, request: web.Request) -> web.Response:
+        await request.read()
+        match fault.kind:
+            case "conflict" | "throttled" | "server error":
+                return _failure(fault.kind)
+            case "timeout":
+                await asyncio.sleep(fault.seconds)
+            case "half-open" | "half-open renewal":
+                await _wait_while_open(request, fault.seconds)
+            case "kill before write":
+                self.kill(fault)
+            case "late write" | "kill during write":
+                if fault.kind != "late write":
+                    self.kill(fault)
+                _close(request.transport)
+                await asyncio.sleep(fault.seconds)
+                await self._forward(request)
+            case _:
+                return await self._serve_after_effect(fault, request, await self._forward(request))
+        raise _Closed
+
+    async def _serve_after_effect(self, fault: Fault, request: web.Request, answer: web.Response) -> web.Response:
+        match fault.kind:
+            case "error after write":
+                return _failure(fault.kind)
+            case "slow response":
+                await asyncio.sleep(fault.seconds)
+                return answer
+            case "half-open after write":
+                await _wait_while_open(request, fault.seconds)
+            case "kill after write":
+                self.kill(fault)
+        raise _Closed  # a lost response or renewal
+
+    def _send(self, request: web.Request, body: bytes | None, timeout: aiohttp.ClientTimeout) -> Any:
+        url = URL(f"{self.server}{request.raw_path}", encoded=True)
+        return self._session.request(
+            request.method, url, data=body, headers=_passed(request), timeout=timeout, allow_redirects=False
+        )
+
+    async def _forward(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        began = time.monotonic()
+        async with self._send(request, body or None, _TIMEOUT) as answer:
+            found = web.Response(status=answer.status, headers=_passed(answer), body=await answer.read())
+        self.trail.entries.append(Logged(began, self.operator, request.method, request.path, answer.status))
+        return found
+
+    # --- watches
+
+    async def _serve_watch(self, request: web.Request) -> web.StreamResponse:
+        async with self._send(request, None, _WATCH_TIMEOUT) as answer:
+            if answer.status != 200:
+                return web.Response(status=answer.status, headers=_passed(answer), body=await answer.read())
+            watch = web.StreamResponse(headers=_passed(answer))
+            watch.enable_chunked_encoding()
+            await watch.prepare(request)
+            async for line in answer.content:
+                is_event = not line.startswith(b'{"type":"BOOKMARK"')
+                fault = self.injector.for_event() if is_event else None
+                for part in await _delivered(fault, request, line):
+                    await watch.write(part)
+                if fault is not None and fault.kind not in ("event delayed", "event duplicated"):
+                    raise _Closed
+            return watch
+
+
+async def _delivered(fault: Fault | None, request: web.Request, line: bytes) -> list[bytes]:
+    """What the client gets in place of an event. It gets no later one, unless this one was delayed or duplicated."""
+    match fault.kind if fault is not None else "":
+        case "event dropped":
+            return []
+        case "event gone":
+            return [_GONE]
+        case "event cut":
+            return [line[: len(line) // 2]]
+        case "event duplicated":
+            return [line, line]
+        case "event delayed":
+            await asyncio.sleep(fault.seconds if fault else 0)
+        case "watch silent":
+            await _wait_while_open(request, fault.seconds if fault else 0)
+            return []
+    return [line]
+
+
+def _passed(message: web.Request | aiohttp.ClientResponse) -> list[tuple[str, str]]:
+    """The headers that the other side gets too."""
+    return [(key, value) for key, value in message.headers.items() if key.lower() not in _NOT_FORWARDED]
+
+
+def _failure(kind: str) -> web.Response:
+    status, reason, message = _ERRORS[kind]
+    document = {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
+        "reason": reason, "code": status,
+    }  # fmt: skip
+    return web.json_response(document, status=status, headers={"Retry-After": "1"} if status == 429 else {})
+
+
+def _close(transport: asyncio.BaseTransport | None) -> None:
+    """End a connection after what was written on it."""
+    if transport is not None and not transport.is_closing():
+        transport.close()
+
+
+async def _wait_while_open(request: web.Request, seconds: float) -> None:
+    """Wait until the client closes the connection, at most ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and request.transport is not None and not request.transport.is_closing():
+        await asyncio.sleep(0.2)
 
 
 def write_kubeconfig(path: Path, url: str) -> None:
@@ -154,220 +286,3 @@ def write_kubeconfig(path: Path, url: str) -> None:
         "current-context": "chaos",
     }
     path.write_text(json.dumps(document))  # JSON is valid YAML
-
-
-class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks is what this proxy is for."""
-
-
-def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
-    return type("Handler", (_Handler,), {"proxy": proxy})
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One connection of the client, with one of its own to the API server."""
-
-    protocol_version = "HTTP/1.1"
-    proxy: Proxy
-
-    def setup(self) -> None:
-        super().setup()
-        self._upstream: http.client.HTTPSConnection | None = None
-        # small responses must not wait for the acknowledgement of their header
-        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.proxy.add(self.connection)
-
-    def finish(self) -> None:
-        self.proxy.remove(self.connection)
-        if self._upstream is not None:
-            self._upstream.close()
-        with contextlib.suppress(OSError):
-            super().finish()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the trail has all requests."""
-
-    def _serve(self) -> None:
-        call = Call(self.command, self.path)
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)) or None
-        if self.proxy.refuses:
-            self._close()
-            return
-        try:
-            if call.is_watch:
-                self._serve_watch()
-                return
-            fault = self.proxy.injector.for_request(call)
-            if fault is None:
-                self._answer(*self._forward(body))
-            else:
-                self._serve_fault(fault, body)
-        except _Closed:
-            self._close()
-        except (OSError, http.client.HTTPException):
-            self._close()  # the API server restarts, or the client has gone
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
-
-    # --- requests
-
-    def _serve_fault(self, fault: Fault, body: bytes | None) -> None:
-        kind = fault.kind
-        if kind in _BEFORE:
-            self._fail(*_ERRORS[kind])
-        elif kind == "timeout":
-            self._pause(fault.seconds)
-            raise _Closed
-        elif kind in ("half-open", "half-open renewal"):
-            self._pause_while_open(fault.seconds)
-            raise _Closed
-        elif kind in ("late write", "kill during write"):
-            if kind != "late write":
-                self.proxy.kill(fault)
-            self._shut()
-            self._pause(fault.seconds)
-            self._forward(body)
-            raise _Closed
-        elif kind == "kill before write":
-            self.proxy.kill(fault)
-            raise _Closed
-        else:
-            self._serve_after_effect(fault, self._forward(body))
-
-    def _serve_after_effect(self, fault: Fault, answer: tuple[int, Mapping[str, str], bytes]) -> None:
-        if fault.kind == "error after write":
-            self._fail(*_ERRORS[fault.kind])
-        elif fault.kind == "slow response":
-            self._pause(fault.seconds)
-            self._answer(*answer)
-        elif fault.kind == "half-open after write":
-            self._pause_while_open(fault.seconds)
-            raise _Closed
-        else:  # lost response, lost renewal, kill after write
-            if fault.kind == "kill after write":
-                self.proxy.kill(fault)
-            raise _Closed
-
-    def _forward(self, body: bytes | None) -> tuple[int, Mapping[str, str], bytes]:
-        """Send the request to the API server; on a connection that it has just closed, send it again."""
-        for attempt in (1, 2):
-            began, reused = time.monotonic(), self._upstream is not None
-            if self._upstream is None:
-                self._upstream = self.proxy.upstream.connect(_UPSTREAM_TIMEOUT)
-            try:
-                self._upstream.request(self.command, self.path, body, self._headers())
-                response = self._upstream.getresponse()
-                data = response.read()
-                break
-            except (ConnectionError, http.client.BadStatusLine):
-                self._upstream.close()
-                self._upstream = None
-                if not reused or attempt == 2:
-                    raise
-        self.proxy.trail.add(
-            Logged(began, self.proxy.operator, self.command, Call(self.command, self.path).path, response.status)
-        )
-        return response.status, dict(response.getheaders()), data
-
-    def _headers(self) -> dict[str, str]:
-        return {key: value for key, value in self.headers.items() if key.lower() not in _NOT_FORWARDED}
-
-    def _answer(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
-        self.send_response_only(status)
-        for key, value in headers.items():
-            if key.lower() not in _NOT_FORWARDED:
-                self.send_header(key, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _fail(self, status: int, reason: str, message: str) -> None:
-        document = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": message,
-            "reason": reason,
-            "code": status,
-        }
-        headers = {"Content-Type": "application/json"}
-        self._answer(status, headers | ({"Retry-After": "1"} if status == 429 else {}), json.dumps(document).encode())
-
-    # --- watches
-
-    def _serve_watch(self) -> None:
-        connection = self.proxy.upstream.connect(_WATCH_TIMEOUT)
-        try:
-            connection.request("GET", self.path, headers=self._headers())
-            response = connection.getresponse()
-            if response.status != 200:
-                self._answer(response.status, dict(response.getheaders()), response.read())
-                return
-            self.send_response_only(200)
-            self.send_header("Content-Type", response.getheader("Content-Type") or "application/json")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            while line := response.readline():
-                self._deliver(line)
-            self.wfile.write(b"0\r\n\r\n")
-        finally:
-            connection.close()
-
-    def _deliver(self, line: bytes) -> None:
-        fault = None if line.startswith(b'{"type":"BOOKMARK"') else self.proxy.injector.for_event()
-        kind = fault.kind if fault is not None else ""
-        if fault is None:
-            self._chunk(line)
-        elif kind == "event dropped":
-            raise _Closed
-        elif kind == "event gone":
-            self._chunk(_GONE)
-            self.wfile.write(b"0\r\n\r\n")
-            raise _Closed
-        elif kind == "event cut":
-            self._chunk(line[: len(line) // 2])
-            raise _Closed
-        elif kind == "event delayed":
-            self._pause(fault.seconds)
-            self._chunk(line)
-        elif kind == "event duplicated":
-            self._chunk(line)
-            self._chunk(line)
-        elif kind == "watch silent":
-            self._pause_while_open(fault.seconds)
-            raise _Closed
-
-    def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-    # --- the client's connection
-
-    def _pause(self, seconds: float) -> None:
-        self.proxy.stopping.wait(seconds)
-
-    def _pause_while_open(self, seconds: float) -> None:
-        """Wait until the client closes the connection, at most ``seconds``."""
-        deadline = time.monotonic() + seconds
-        self.connection.settimeout(0.2)
-        while time.monotonic() < deadline and not self.proxy.stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                if not self.connection.recv(1, socket.MSG_PEEK):
-                    return
-                self._pause(0.2)
-
-    def _shut(self) -> None:
-        """Close the connection as seen by the client, with a reset, as a lost peer does."""
-        with contextlib.suppress(OSError):
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.shutdown(socket.SHUT_RDWR)
-
-    def _close(self) -> None:
-        self.close_connection = True
-        self._shut()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from devtools.lab.chaos.history import History, JobRecord, Pod, Violation
-from devtools.lab.chaos.upstream import Client, Expired
-from devtools.lab.chaos.workload import BATCH_JOBS, PODS, WATCHED, Plural
-
-_PAUSE = 0.3
+from devtools.lab.chaos.history import History
+from devtools.lab.chaos.resources import BATCH_JOBS, PODS, Resource, watched
+from devtools.testbed.client import Client
+from devtools.testbed.jobs import JobKind
+from devtools.testbed.watching import Watching
 
 
 class Recorder:
@@ -23,106 +23,50 @@ class Recorder:
         self._clock = clock
         self._history = History()
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._follow, args=(plural,), daemon=True)
-            for plural in (PODS, BATCH_JOBS, *WATCHED)
-        ]
+        self._stack = ExitStack()
 
     def __enter__(self) -> Recorder:
-        for thread in self._threads:
-            thread.start()
+        resources: tuple[Resource | JobKind, ...] = (PODS, BATCH_JOBS, *watched())
+        for resource in resources:
+            self._stack.enter_context(self.watch(resource))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()  # the threads are daemons: a watch ends with its time
+        self._stack.close()
 
-    def read(self, question: Callable[[History], Any]) -> Any:
-        """The answer to a question about the history, which must keep nothing of it."""
+    @contextmanager
+    def history(self) -> Iterator[History]:
+        """The history, which nobody else reads or changes meanwhile."""
         with self._lock:
-            return question(self._history)
+            yield self._history
 
-    def edited(self, uid: str) -> None:
-        with self._lock:
-            self._history.edited.add(uid)
+    def watch(self, resource: Resource | JobKind) -> Watching:
+        """The watch of a resource, which has yet to be entered."""
+        path, expired = resource.collection(self._namespace), 0
 
-    def created(self, manifest: Mapping[str, Any]) -> None:
-        """Remember a job that the run has created, by the API server's answer."""
-        with self._lock:
-            self._history.job_created(manifest)
+        def take(event: str, manifest: dict[str, Any], _: float) -> None:
+            nonlocal expired
+            if found.expired > expired:  # before the first event after it, as this may be of a new pod of a rank
+                expired = found.expired
+                self._forget(resource, {one["metadata"]["uid"] for one in self._client.items(path)})
+            self._take(resource, event, manifest)
 
-    def deletes(self, uid: str) -> None:
-        """Remember a job that the run deletes."""
-        with self._lock:
-            self._history.deleted.add(uid)
+        found = Watching(self._client, path, take)
+        return found
 
-    def deletes_all(self) -> None:
-        with self._lock:
-            self._history.all_deleted()
+    def _forget(self, resource: Resource | JobKind, present: set[str]) -> None:
+        """A watch that has expired has lost events: what a list lacks is gone."""
+        with self.history() as history:
+            if isinstance(resource, JobKind):
+                history.lack_jobs(resource.group, resource.kind, present)
+            elif resource == PODS:
+                history.lack_pods(present)
 
-    def disturbs(self, uid: str) -> None:
-        """Remember a job of which the run takes a pod away."""
-        with self._lock:
-            self._history.disturbed.add(uid)
-
-    def loses(self, node: str) -> None:
-        """Remember a node that the run deletes."""
-        with self._lock:
-            self._history.lost_nodes.add(node)
-
-    def begin_round(self, number: int) -> None:
-        with self._lock:
-            self._history.round = number
-
-    def jobs(self) -> list[JobRecord]:
-        """The present jobs, by name."""
-        with self._lock:
-            return sorted((job for job in self._history.jobs.values() if job.exists), key=lambda job: job.name)
-
-    def pods(self) -> list[Pod]:
-        """The present pods, by name."""
-        with self._lock:
-            return sorted((pod for pod in self._history.pods.values() if pod.exists), key=lambda pod: pod.name)
-
-    def violations(self) -> list[Violation]:
-        with self._lock:
-            return list(self._history.violations)
-
-    def _follow(self, plural: Plural) -> None:
-        path = plural.path(self._namespace)
-        version = ""
-        while not self._stopping.is_set():
-            try:
-                version = version or self._list(plural)
-                for event in self._client.watch(path, version):
-                    if self._stopping.is_set():
-                        return
-                    if event["type"] != "BOOKMARK":
-                        self._take(event["type"], event["object"], plural)
-                    version = event["object"]["metadata"]["resourceVersion"]
-            except Expired:
-                version = ""
-            except OSError:  # the API server restarts; the watch continues where it ended
-                time.sleep(_PAUSE)
-
-    def _list(self, plural: Plural) -> str:
-        listed = self._client.request("GET", plural.path(self._namespace))
-        items = listed.get("items") or []
-        with self._lock:
-            if plural == PODS:
-                self._history.listed_pods(items, self._clock())
-            elif plural == BATCH_JOBS:
-                for item in items:
-                    self._history.batch_job_event(item)
+    def _take(self, resource: Resource | JobKind, event: str, manifest: dict[str, Any]) -> None:
+        with self.history() as history:
+            if resource == PODS:
+                history.pod_event(event, manifest, self._clock())
+            elif resource == BATCH_JOBS:
+                history.batch_job_event(manifest)
             else:
-                self._history.listed_jobs((f"{plural.group}/{plural.plural}",), items, self._clock())
-        return str(listed["metadata"]["resourceVersion"])
-
-    def _take(self, kind: str, manifest: dict[str, Any], plural: Plural) -> None:
-        with self._lock:
-            if plural == PODS:
-                self._history.pod_event(kind, manifest, self._clock())
-            elif plural == BATCH_JOBS:
-                self._history.batch_job_event(manifest)
-            else:
-                self._history.job_event(kind, manifest, self._clock())
+                history.job_event(event, manifest, self._clock())

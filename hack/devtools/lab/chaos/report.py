@@ -9,6 +9,7 @@ from typing import Any
 
 from devtools.lab.chaos.faults import KINDS
 from devtools.lab.chaos.history import Violation
+from devtools.testbed.report import listed, table
 
 
 @dataclass
@@ -50,45 +51,33 @@ class Result:
         return vars(self) | {"violations": [asdict(violation) for violation in self.violations]}
 
 
-def table(planned: Mapping[str, int], injected: Mapping[str, int]) -> list[str]:
-    """A row for each kind of fault."""
-    rows = [
-        f"| {kind.group} | {kind.name} | {kind.about} | {injected.get(kind.name, 0)} of {planned.get(kind.name, 0)} |"
-        for kind in KINDS
-        if planned.get(kind.name, 0)
-    ]
-    return ["| disturbs | fault | what happens | injected |", "| --- | --- | --- | --- |", *rows]
-
-
-def _violations(result: Result) -> list[str]:
-    if not result.violations:
-        return ["No violation.", ""]
-    lines = [
-        f"- seed {result.seed}, round {v.round}, {v.at:.0f} s: **{v.rule}**: {v.detail}" for v in result.violations
-    ]
-    return [f"{len(lines)} violations:", "", *lines, ""]
-
-
 def document(result: Result, rules: Sequence[str]) -> str:
-    """CHAOS.md."""
+    """CHAOS.md, with a row for each kind of fault that was planned."""
     arguments = f"--seed {result.seed} --faults {result.faults} --minutes {result.minutes:g}"
     ended = ", ".join(f"{count} {state}" for state, count in sorted(result.jobs.items()))
-    return "\n".join(
-        [
-            "# Faults",
-            "",
-            f'Written by `make chaos CHAOS="{arguments}"`.',
-            "[docs/chaos.md](../docs/chaos.md) describes the faults, the checks and their limits.",
-            "",
-            *(f"- {key}: {value}" for key, value in result.facts.items()),
-            f"- run: {result.total} faults in {result.rounds} rounds, {result.seconds / 60:.0f} minutes",
-            f"- jobs: {ended or 'none'}; pods: {result.pods}",
-            f"- operators: two, {result.starts} starts, {result.requests} requests without watches",
-            f"- checked: {', '.join(rules)}",
-            "",
-            *_violations(result),
-            *([f"- incomplete: {problem}" for problem in result.problems] + [""] if result.problems else []),
-            *table(result.planned, result.injected),
-            "",
-        ]
-    )
+    seed = f"- seed {result.seed}, round"
+    found = [f"{seed} {v.round}, {v.at:.0f} s: **{v.rule}**: {v.detail}" for v in result.violations]
+    kinds = [kind for kind in KINDS if result.planned[kind.name]]
+    counts = {kind.name: f"{result.injected[kind.name]} of {result.planned[kind.name]}" for kind in kinds}
+    lines = [
+        "# Faults",
+        "",
+        f'Written by `make chaos CHAOS="{arguments}"`.',
+        "[docs/chaos.md](../docs/chaos.md) describes the faults, the checks and their limits.",
+        "",
+        *listed(result.facts),
+        f"- run: {result.total} faults in {result.rounds} rounds, {result.seconds / 60:.0f} minutes",
+        f"- jobs: {ended or 'none'}; pods: {result.pods}",
+        f"- operators: two, {result.starts} starts, {result.requests} requests without watches",
+        f"- checked: {', '.join(rules)}",
+        "",
+        *([f"{len(found)} violations:", "", *found] if found else ["No violation."]),
+        "",
+        *([f"- incomplete: {problem}" for problem in result.problems] + [""] if result.problems else []),
+        *table(
+            ("disturbs", "fault", "what happens", "injected"),
+            ((kind.group, kind.name, kind.about, counts[kind.name]) for kind in kinds),
+        ),
+        "",
+    ]
+    return "\n".join(lines)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from devtools.lab.chaos.faults import Fault
-from devtools.lab.chaos.upstream import Client
-from devtools.lab.chaos.workload import OWNED, WATCHED
+from devtools.lab.chaos.resources import OWNED, watched
+from devtools.testbed.client import Client
 
 PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -24,30 +24,11 @@ def rules_for(all_writes: bool) -> list[dict[str, Any]]:
     if not all_writes:
         return [_rule("CREATE", "", "pods")]
     created = [_rule("CREATE", resource.group, resource.plural) for resource in OWNED]
-    return created + [_rule("UPDATE", resource.group, f"{resource.plural}/status") for resource in WATCHED]
+    return created + [_rule("UPDATE", kind.group, f"{kind.plural}/status") for kind in watched()]
 
 
 def _rule(operation: str, group: str, resource: str) -> dict[str, Any]:
     return {"operations": [operation], "apiGroups": [group], "apiVersions": ["*"], "resources": [resource]}
-
-
-def _configuration(name: str, namespace: str, url: str, timeout: int, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    hook = {
-        "name": f"{name}.example.com",
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "failurePolicy": "Fail",
-        "timeoutSeconds": timeout,
-        "clientConfig": {"url": url},
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "rules": rules,
-    }
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name},
-        "webhooks": [hook],
-    }
 
 
 class SilentWebhook:
@@ -82,7 +63,16 @@ class SilentWebhook:
     def add(self, name: str, rules: list[dict[str, Any]]) -> None:
         """Add a configuration; its ``rules`` choose the requests that wait and are then refused."""
         self.names.append(name)
-        self._client.request("POST", PATH, _configuration(name, self._namespace, self._url, self._timeout, rules))
+        hook = {
+            "name": f"{name}.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail", "timeoutSeconds": self._timeout, "clientConfig": {"url": self._url},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self._namespace}}, "rules": rules,
+        }  # fmt: skip
+        configuration = {
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": name}, "webhooks": [hook],
+        }  # fmt: skip
+        self._client.request("POST", PATH, configuration)
 
     def remove(self, name: str) -> None:
         self._client.request("DELETE", f"{PATH}/{name}")

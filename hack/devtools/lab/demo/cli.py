@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import time
@@ -11,14 +10,16 @@ from collections.abc import Iterator, Sequence
 import yaml
 
 from devtools.build.images.errors import ImagesError
+from devtools.lab import command
 from devtools.lab.demo import training
-from devtools.lab.demo.deployed import DeployedOperator
-from devtools.lab.demo.operator_process import OperatorError, OperatorProcess
+from devtools.lab.demo.deploy import DeployedOperator
 from devtools.paths import ROOT
 from devtools.termination import ends_main_thread
+from devtools.testbed.client import Client, Refused
 from devtools.testbed.cluster import lifecycle
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings, settings_from
+from devtools.testbed.operator import OperatorError, OperatorProcess
 
 EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"
 WANTED_ACCURACY = 0.95
@@ -27,14 +28,10 @@ TRAINING_LIMIT = 300.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m devtools.lab.demo", description=__doc__)
+    parser = command.parser("demo", __doc__)
     parser.add_argument("--keep", action="store_true", help="keep the cluster and the operator's CRDs")
-    parser.add_argument(
-        "--engine",
-        choices=("process", "image"),
-        default="process",
-        help="run the operator as a local process, or its image in a pod (default: %(default)s)",
-    )
+    engines = "run the operator as a local process, or its image in a pod"
+    parser.add_argument("--engine", choices=("process", "image"), default="process", help=engines)
     given = parser.parse_args(argv)
     keep = given.keep
     started = time.monotonic()
@@ -42,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # a terminated demo cleans up like an interrupted one
         with ends_main_thread(), cluster(settings_from(), keep) as settings:
             accuracy = demonstrate(settings, keep, given.engine)
-    except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
+    except (ClusterError, ImagesError, OperatorError, training.TrainingError, Refused, OSError) as e:
         print(f"\ndemo failed: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -91,11 +88,11 @@ def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> floa
         operator.wait_ready()
         print(f"    {operator.ready_line}")
         headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")
-        result = training.run(settings.kubeconfig, manifest, TRAINING_LIMIT, keep)
+        result = training.run(Client(settings.kubeconfig), manifest, TRAINING_LIMIT, keep)
     headline("the result")
     print(result.text())
-    if result.state != "Succeeded":
-        raise training.TrainingError(f"the job finished with state {result.state}: {result.reason}")
+    if result.status["state"] != "Succeeded":
+        raise training.TrainingError("the job did not succeed")
     if result.accuracy is None or result.accuracy < WANTED_ACCURACY:
         raise training.TrainingError(f"test accuracy {result.accuracy}, expected at least {WANTED_ACCURACY}")
     return result.accuracy

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import urllib3
 import yaml
-from kubernetes import client, config, watch
+
+from devtools.testbed.client import Client, Refused
+from devtools.testbed.ground import PODS, until
+from devtools.testbed.watching import Watching
 
 ACCURACY = re.compile(r"test_accuracy=([0-9.]+)")
+_LABEL = "dljob.operator/"
 
 
 class TrainingError(Exception):
@@ -26,8 +28,6 @@ class TrainingError(Exception):
 class Result:
     """The job's final status. ``accuracy`` is read from the training's log, ``None`` if the log does not contain it."""
 
-    state: str
-    reason: str
     status: Mapping[str, Any]
     accuracy: float | None
     seconds: float
@@ -44,163 +44,97 @@ class Result:
         return "\n".join(f"    {line}" for line in lines)
 
 
-class Job:
-    """One job in the cluster, by its manifest."""
+class Training:
+    """One job in the cluster. Prints its events with the time since the start; their watches call it on threads."""
 
-    def __init__(self, kubeconfig: Path, manifest: Mapping[str, Any]) -> None:
-        api = config.new_client_from_config(str(kubeconfig))
-        # Any: in the client's annotations every field of every object may be None
-        self._custom: Any = client.CustomObjectsApi(api)
-        self._core: Any = client.CoreV1Api(api)
+    def __init__(self, client: Client, manifest: Mapping[str, Any]) -> None:
+        self._client = client
         self._manifest = manifest
-        group, _, version = manifest["apiVersion"].partition("/")
+        namespace = manifest["metadata"].get("namespace", "default")
         self.name: str = manifest["metadata"]["name"]
-        self.namespace: str = manifest["metadata"].get("namespace", "default")
-        self._where = (group, version, self.namespace, manifest["kind"].lower() + "s")
-
-    def create(self) -> str:
-        """Create the job, after deleting an earlier one of that name; returns its uid."""
-        self.delete()
-        created = self._custom.create_namespaced_custom_object(*self._where, self._manifest)
-        return str(created["metadata"]["uid"])
-
-    def delete(self) -> None:
-        """Delete the job and wait until it and its pods are gone."""
-        try:
-            gone = self._custom.get_namespaced_custom_object(*self._where, self.name)
-            self._custom.delete_namespaced_custom_object(*self._where, self.name, propagation_policy="Foreground")
-        except client.ApiException as e:
-            if e.status == 404:
-                return
-            raise
-        stream = watch.Watch().stream(
-            self._custom.list_namespaced_custom_object,
-            *self._where,
-            field_selector=f"metadata.name={self.name}",
-            resource_version=gone["metadata"]["resourceVersion"],
-            timeout_seconds=120,
-        )
-        if not any(event["type"] == "DELETED" for event in stream):
-            raise TrainingError(f"the earlier job {self.name} still exists after 120 s")
-
-    def changes(self, timeout: float) -> Any:
-        """Watch events of the job."""
-        stream = watch.Watch().stream(
-            self._custom.list_namespaced_custom_object,
-            *self._where,
-            field_selector=f"metadata.name={self.name}",
-            timeout_seconds=int(timeout),
-        )
-        return (event["object"] for event in stream)
-
-    def pods(self, uid: str, timeout: float) -> Any:
-        """Watch events of the job's pods."""
-        stream = watch.Watch().stream(
-            self._core.list_namespaced_pod,
-            self.namespace,
-            label_selector=f"dljob.operator/job-uid={uid}",
-            timeout_seconds=int(timeout),
-        )
-        return ((event["type"], event["object"]) for event in stream)
-
-    def log(self, pod: str, container: str, follow: bool = False) -> Any:
-        """The container's log: a string or, with ``follow``, a stream of lines."""
-        if not follow:
-            return self._core.read_namespaced_pod_log(pod, self.namespace, container=container)
-        return watch.Watch().stream(
-            self._core.read_namespaced_pod_log, name=pod, namespace=self.namespace, container=container
-        )
-
-    def accuracy(self, uid: str) -> float | None:
-        """The test accuracy from a worker's log."""
-        selector = f"dljob.operator/job-uid={uid},dljob.operator/replica-type=worker"
-        for pod in self._core.list_namespaced_pod(self.namespace, label_selector=selector).items:
-            found = ACCURACY.findall(self.log(pod.metadata.name, pod.spec.containers[0].name))
-            if found:
-                return float(found[-1])
-        return None
-
-
-class Show:
-    """Prints lines with the time since the start. Thread-safe."""
-
-    def __init__(self) -> None:
+        self.collection = f"/apis/{manifest['apiVersion']}/namespaces/{namespace}/{manifest['kind'].lower()}s"
+        self.pods = PODS.format(namespace)
+        self.status: Mapping[str, Any] = {}
+        self.over = threading.Event()
+        """Set when the job has finished; the cluster may stop then, so a lost connection is no error any more."""
         self._started = time.monotonic()
         self._lock = threading.Lock()
-        self.over = threading.Event()
-        """Set when the job has finished; then the follower threads ignore API errors, since the cluster may stop."""
+        self._shown: dict[str, str] = {}
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self._started
 
-    def line(self, text: str) -> None:
+    def show(self, text: str) -> None:
         with self._lock:
             print(f"    {self.elapsed:6.1f} s  {text}", flush=True)
 
+    def create(self) -> str:
+        """Create the job, after deleting an earlier one of that name; returns its uid."""
+        self.delete()
+        uid = str(self._client.request("POST", self.collection, self._manifest)["metadata"]["uid"])
+        self.show(f"{self._manifest['kind']} {self.name} created")
+        return uid
 
-def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool) -> Result:
+    def delete(self) -> None:
+        """Delete the job and wait until it and its pods are gone. Raises TimeoutError after two minutes."""
+        path = f"{self.collection}/{self.name}"
+        self._client.raw("DELETE", path, {"propagationPolicy": "Foreground"})
+        until(lambda: not self._client.exists(path), 120, f"the job {self.name}")
+
+    def job_changed(self, event: str, job: Mapping[str, Any], now: float) -> None:
+        self.status = job.get("status") or {}
+        phase, state = (self.status.get(name, "-") for name in ("phase", "state"))
+        reason = f" ({self.status['reason'][:150]})" if self.status.get("reason") else ""
+        if self.status:
+            self._changed("job", f"{phase}, state {state}, replicas {self.status.get('replicas', '-')}{reason}")
+        if phase in ("Done", "Failed"):
+            self.over.set()
+
+    def pod_changed(self, event: str, pod: Mapping[str, Any], now: float) -> None:
+        """Show the pod's phase; follow the log of worker 0 from its start."""
+        metadata = pod["metadata"]
+        phase = "Deleted" if event == "DELETED" else pod["status"]["phase"]
+        labels = (metadata["labels"].get(f"{_LABEL}replica-{name}") for name in ("type", "index"))
+        if self._changed(f"pod {metadata['name']}", phase) and phase == "Running" and tuple(labels) == ("worker", "0"):
+            threading.Thread(target=self.follow_log, args=(self._log_of(pod),), daemon=True).start()
+
+    def _changed(self, what: str, now: str) -> bool:
+        if self._shown.get(what) == now:
+            return False
+        self._shown[what] = now
+        self.show(f"{what}: {now}")
+        return True
+
+    def _log_of(self, pod: Mapping[str, Any]) -> str:
+        return f"{self.pods}/{pod['metadata']['name']}/log?container={pod['spec']['containers'][0]['name']}"
+
+    def follow_log(self, path: str) -> None:
+        try:
+            for line in self._client.lines(self._client.connect(None), f"{path}&follow=true"):
+                self.show(f"worker 0 | {line.decode(errors='replace').rstrip()}")
+        except (Refused, OSError, http.client.HTTPException) as error:
+            if not self.over.is_set():
+                self.show(f"(the log of worker 0 cannot be followed: {error})")
+
+    def accuracy(self, uid: str) -> float | None:
+        """The test accuracy from a worker's log."""
+        selector = f"labelSelector={_LABEL}job-uid={uid},{_LABEL}replica-type=worker"
+        logs = (self._client.text(self._log_of(pod)) for pod in self._client.items(f"{self.pods}?{selector}"))
+        return next((float(found[-1]) for log in logs if (found := ACCURACY.findall(log))), None)
+
+
+def run(client: Client, manifest: Mapping[str, Any], limit: float, keep: bool) -> Result:
     """Apply ``manifest`` and wait at most ``limit`` seconds for the job to finish; ``keep`` does not delete it."""
-    job = Job(kubeconfig, manifest)
-    show = Show()
-    uid = job.create()
-    show.line(f"{manifest['kind']} {job.name} created")
-    threading.Thread(target=follow_pods, args=(job, uid, show, limit), daemon=True).start()
-    status: Mapping[str, Any] = {}
-    shown = ""
-    for current in job.changes(limit):
-        status = current.get("status") or {}
-        line = (
-            f"job: {status.get('phase', '-')}, state {status.get('state', '-')}, replicas {status.get('replicas', '-')}"
-        )
-        if status.get("reason"):
-            line += f" ({status['reason'][:150]})"
-        if line != shown and status:
-            show.line(line)
-            shown = line
-        if status.get("phase") in ("Done", "Failed"):
-            break
-    else:
-        raise TrainingError(f"the job did not finish within {limit:.0f} s; last state: {shown}")
-    seconds = show.elapsed
-    result = Result(str(status.get("state")), str(status.get("reason") or ""), status, job.accuracy(uid), seconds)
-    show.over.set()
+    training = Training(client, manifest)
+    uid = training.create()
+    with (
+        Watching(client, f"{training.pods}?labelSelector={_LABEL}job-uid={uid}", training.pod_changed),
+        Watching(client, f"{training.collection}?fieldSelector=metadata.name={training.name}", training.job_changed),
+    ):
+        if not training.over.wait(limit):
+            raise TrainingError(f"the job did not finish within {limit:.0f} s; its status: {training.status}")
+        result = Result(training.status, training.accuracy(uid), training.elapsed)
     if not keep:
-        job.delete()
+        training.delete()
     return result
-
-
-@contextmanager
-def _while_it_lasts(show: Show, what: str) -> Iterator[None]:
-    """Print a connection error, unless the job has finished."""
-    try:
-        yield
-    except (client.ApiException, urllib3.exceptions.HTTPError) as e:
-        if not show.over.is_set():
-            show.line(f"({what} cannot be followed: {e})")
-
-
-def follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
-    """Show each pod's phases, and worker 0's log."""
-    with _while_it_lasts(show, "the pods"):
-        phases: dict[str, str] = {}
-        following: set[str] = set()
-        for event, pod in job.pods(uid, limit):
-            name, phase = pod.metadata.name, "Deleted" if event == "DELETED" else pod.status.phase
-            if phases.get(name) != phase:
-                phases[name] = phase
-                show.line(f"pod {name}: {phase}")
-            first_worker = pod.metadata.labels.get("dljob.operator/replica-type") == "worker" and (
-                pod.metadata.labels.get("dljob.operator/replica-index") == "0"
-            )
-            if first_worker and phase == "Running" and name not in following:
-                following.add(name)
-                threading.Thread(
-                    target=follow_log, args=(job, name, pod.spec.containers[0].name, show), daemon=True
-                ).start()
-
-
-def follow_log(job: Job, pod: str, container: str, show: Show) -> None:
-    with _while_it_lasts(show, f"the log of {pod}"):
-        for line in job.log(pod, container, follow=True):
-            show.line(f"worker 0 | {line}")

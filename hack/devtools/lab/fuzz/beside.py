@@ -6,15 +6,14 @@ import itertools
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
-from devtools.lab.bench.client import Client
 from devtools.lab.bench.measures import percentile
-from devtools.lab.bench.observer import PODS as PATH
 from devtools.lab.bench.observer import Observer
 from devtools.lab.bench.workloads import JOB_LABEL, collection, job
-from devtools.lab.load.watching import Watching
+from devtools.testbed.client import Client
+from devtools.testbed.ground import PODS as PATH
+from devtools.testbed.watching import Watching
 
 PODS = 3
 _TIMEOUT = 60.0
@@ -82,11 +81,9 @@ class Beside:
         self._pods.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
-        self._pods.__exit__(kind, error, trace)
+        self._pods.__exit__()
         self._observer.__exit__()
 
     def start(self) -> None:

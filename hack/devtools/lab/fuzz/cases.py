@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devtools.lab.fuzz import mutations, schema, values
-from devtools.lab.load.jobs import IMAGE, SHAPES, small_job
-from devtools.lab.load.kinds import JobKind
 from devtools.testbed.cluster.kwok import node_name
+from devtools.testbed.jobs import IMAGE, JobKind
 
 Resource = dict[str, Any]
 
@@ -49,13 +48,10 @@ class Case:
     def to_json(self) -> Resource:
         """For the folder of violations."""
         return {
-            "seed": self.seed,
-            "number": self.number,
+            **vars(self),
             "kind": self.kind.title,
-            "origin": self.origin,
             "mutations": list(self.mutations),
-            "manifest": self.manifest,
-            "steps": [{"kind": step.kind, "body": step.body} for step in self.steps],
+            "steps": [vars(step) for step in self.steps],
         }
 
 
@@ -66,7 +62,7 @@ def case(kinds: Sequence[JobKind], seed: int, number: int) -> Case:
     (origin,) = rng.choices([name for name, _ in _ORIGINS], [weight for _, weight in _ORIGINS])
     name = f"f{number}"
     node = rng.randrange(_NODES)
-    manifest = small_job(kind.api_version, kind.kind, name, node)
+    manifest = kind.small_job(name, node)
     if origin == FROM_SCHEMA or (origin == MUTATED and rng.random() < 0.3):
         _fill(manifest, kind, rng)
     names: tuple[str, ...] = ()
@@ -84,10 +80,9 @@ def _fill(manifest: Resource, kind: JobKind, rng: random.Random) -> None:
         manifest["spec"] = generated
     else:
         manifest["spec"] = {**generated, **manifest["spec"]}
-    container = SHAPES[kind.api_version, kind.kind].container
     for one in mutations.containers(manifest):  # so that more of them pass the rules
         if rng.random() < 0.8:
-            one["name"] = container
+            one["name"] = kind.container
         one["image"] = IMAGE
 
 
@@ -122,26 +117,23 @@ def nonsense_status(rng: random.Random, kind: JobKind) -> Any:
     status = schema.generate(status_schema, rng, schema.Sizes(optional=0.6))
     if not isinstance(status, dict):
         return status
-    status.update(
-        rng.choice(
-            (
-                {},
-                {"state": "Succeeded", "phase": "Done"},
-                {"retries": {"job": 2**31 - 1, "Worker-0": -1, "{{ x }}": 1}},
-                {"completed": {"Worker": [0, -1, 99999]}},
-                {"completed": ["Worker-0"] * 1000, "specHash": "{{ 1 }}"},
-                {"runtimeId": values.text(rng)},
-                {"conditions": [{"type": "Succeeded", "status": "True"}] * 3},
-                {"conditions": [None, {}, {"type": "{{ x }}", "status": "True", "lastTransitionTime": "never"}]},
-                {"startTime": "9999-12-31T23:59:59Z", "completionTime": "1970-01-01T00:00:00Z"},
-                {"startTime": "yesterday"},
-                {"attempt": -(2**31), "observedGeneration": 2**62},
-                {"replicaStatuses": {"Worker": {"active": -1, "failed": 2**40}}},
-                {"unknown": values.nested(rng.choice((10, 90, 97, 98, 99, 120)), rng)},
-                {"reason": "x" * 300_000},
-            )
-        )
+    choices: tuple[Resource, ...] = (
+        {},
+        {"state": "Succeeded", "phase": "Done"},
+        {"retries": {"job": 2**31 - 1, "Worker-0": -1, "{{ x }}": 1}},
+        {"completed": {"Worker": [0, -1, 99999]}},
+        {"completed": ["Worker-0"] * 1000, "specHash": "{{ 1 }}"},
+        {"runtimeId": values.text(rng)},
+        {"conditions": [{"type": "Succeeded", "status": "True"}] * 3},
+        {"conditions": [None, {}, {"type": "{{ x }}", "status": "True", "lastTransitionTime": "never"}]},
+        {"startTime": "9999-12-31T23:59:59Z", "completionTime": "1970-01-01T00:00:00Z"},
+        {"startTime": "yesterday"},
+        {"attempt": -(2**31), "observedGeneration": 2**62},
+        {"replicaStatuses": {"Worker": {"active": -1, "failed": 2**40}}},
+        {"unknown": values.nested(rng.choice((10, 90, 97, 98, 99, 120)), rng)},
+        {"reason": "x" * 300_000},
     )
+    status.update(rng.choice(choices))
     if rng.random() < 0.4:
         holder = {"spec": status}
         mutations.mutate_values(rng, holder)

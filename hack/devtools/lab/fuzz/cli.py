@@ -7,22 +7,18 @@ counts and a file per violation are in .build/fuzz.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from devtools.lab.bench import machine
-from devtools.lab.bench.client import Refused
-from devtools.lab.bench.peers.base import PeerFailed
+from devtools.lab import command
 from devtools.lab.fuzz import beside, report
 from devtools.lab.fuzz.cases import Case, case
 from devtools.lab.fuzz.run import Limits, Result, Run
-from devtools.lab.load.ground import Ground, clear, left, prepared
-from devtools.lab.load.operator import JOBS, Operator
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed import machine
+from devtools.testbed.ground import Ground, clear, left, prepared
+from devtools.testbed.operator import JOBS, ProbedOperator
 
 FOLDER = ROOT / ".build" / "fuzz"
 TABLE = ROOT / "benchmarks" / "FUZZ.md"
@@ -36,14 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     if options.table is None and not options.only:
         options.table = TABLE
-    result = Result()
-    began = time.monotonic()
+    result, say = Result(), command.speaker()
 
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:5.0f} s {text}", flush=True)
-
-    try:
-        with ends_main_thread(), prepared(options.output, _NODES) as ground:
+    def run() -> None:
+        began = time.monotonic()
+        with prepared(options.output, _NODES) as ground:
             try:
                 result.facts = machine.facts(ground.client, ground.nodes)
                 _fuzz(ground, options, result, say)
@@ -53,21 +46,16 @@ def main(argv: Sequence[str] | None = None) -> int:
                 if options.table is not None:
                     options.table.write_text(report.document(result, _arguments(options)))
                 print(report.table(result, options.seed), flush=True)
-    except (KeyboardInterrupt, SystemExit):
-        print("fuzz: interrupted; the report has what was done until then", file=sys.stderr)
-        return 1
-    except (ClusterError, PeerFailed, Refused, OSError) as error:  # TimeoutError is one of the last
-        print(f"fuzz: {error}", file=sys.stderr)
-        return 1
-    return 1 if result.violations or not result.complete else 0
+
+    return 0 if command.done("fuzz", run) and result.complete and not result.violations else 1
 
 
-def _fuzz(ground: Ground, options: argparse.Namespace, result: Result, say: Callable[[str], None]) -> None:
+def _fuzz(ground: Ground, options: argparse.Namespace, result: Result, say: command.Say) -> None:
     limits = Limits(answer=options.answer, delay=options.delay, batch=options.batch)
     with (
         ground.namespace("fuzz") as namespace,
         ground.namespace("fuzz-healthy") as healthy,
-        Operator(ground.kubeconfig, ground.folder, _ARGUMENTS) as operator,
+        ProbedOperator(ground.kubeconfig, ground.folder, _ARGUMENTS) as operator,
         beside.Beside(ground.client, healthy) as jobs,
     ):
         run = Run(ground, operator, namespace, limits, say)
@@ -106,27 +94,15 @@ def _arguments(options: argparse.Namespace) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m devtools.lab.fuzz", description=__doc__)
+    parser = command.parser("fuzz", __doc__)
     add = parser.add_argument
-    add("--seed", type=int, default=1, help="of the generator (default: %(default)s)")
-    add("--objects", type=int, default=1000, help="number of objects (default: %(default)s)")
+    add("--seed", type=int, default=1, help="of the generator")
+    add("--objects", type=int, default=1000, help="number of objects")
     add("--only", default="", metavar="NUMBERS", help="only these cases of the seed, comma-separated")
-    add("--batch", type=int, default=50, help="objects that exist at a time (default: %(default)s)")
-    add("--healthy", type=int, default=10, help="healthy jobs before the others, for comparison (default: %(default)s)")
-    add(
-        "--delay",
-        type=float,
-        default=1.0,
-        metavar="SECONDS",
-        help="by which a healthy job may be later (default: %(default)g)",
-    )
-    add(
-        "--answer",
-        type=float,
-        default=30.0,
-        metavar="SECONDS",
-        help="until each job has an answer (default: %(default)g)",
-    )
-    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data (default: .build/fuzz)")
+    add("--batch", type=int, default=50, help="objects that exist at a time")
+    add("--healthy", type=int, default=10, help="healthy jobs before the others, for comparison")
+    add("--delay", type=float, default=1, metavar="SECONDS", help="by which a healthy job may be later")
+    add("--answer", type=float, default=30, metavar="SECONDS", help="until each job has an answer")
+    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data")
     add("--table", type=Path, help="the report (default: benchmarks/FUZZ.md; with --only none)")
     return parser

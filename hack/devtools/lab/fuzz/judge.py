@@ -15,18 +15,8 @@ OURS = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operat
 DEEPEST = 100
 """Levels of nesting that the operator reads."""
 _FIXED = (
-    "metadata",
-    "spec",
-    "name",
-    "labels",
-    "annotations",
-    "replicas",
-    "template",
-    "containers",
-    "quota",
-    "size",
-    "bytes",
-)
+    "metadata", "spec", "name", "labels", "annotations", "replicas", "template", "containers", "quota", "size", "bytes",
+)  # fmt: skip
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{2,}")
 
 

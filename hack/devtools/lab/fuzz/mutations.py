@@ -79,19 +79,27 @@ def _section(holder: Resource, key: str) -> Resource:
     return found
 
 
-def wrong_type(rng: random.Random, manifest: Resource) -> None:
-    if place := _spec_place(rng, manifest):
-        place[0][place[1]] = values.pick(rng, values.OF_OTHER_TYPES)
+def _replacing(
+    new: Callable[[random.Random, Any], Any], wanted: Callable[[Any], bool] = lambda value: True
+) -> Mutation:
+    """A mutation that puts ``new`` in the place of a value in the spec that is ``wanted``."""
+
+    def mutate(rng: random.Random, manifest: Resource) -> None:
+        if place := _spec_place(rng, manifest, wanted):
+            holder, key = place
+            holder[key] = new(rng, holder[key])
+
+    return mutate
 
 
-def number(rng: random.Random, manifest: Resource) -> None:
-    if place := _spec_place(rng, manifest, _is_number):
-        place[0][place[1]] = rng.choice(values.NUMBERS)
-
-
-def string(rng: random.Random, manifest: Resource) -> None:
-    if place := _spec_place(rng, manifest, lambda value: isinstance(value, str)):
-        place[0][place[1]] = values.text(rng)
+wrong_type = _replacing(lambda rng, old: values.pick(rng, values.OF_OTHER_TYPES))
+number = _replacing(lambda rng, old: rng.choice(values.NUMBERS), _is_number)
+percentage = _replacing(lambda rng, old: rng.choice(values.PERCENTAGES), _is_number)
+string = _replacing(lambda rng, old: values.text(rng), lambda value: isinstance(value, str))
+repeated = _replacing(
+    lambda rng, old: [values.copied(one) for _ in range(rng.choice((2, 3, 20))) for one in old],
+    lambda value: isinstance(value, list) and bool(value),
+)
 
 
 def name(rng: random.Random, manifest: Resource) -> None:
@@ -113,12 +121,6 @@ def generate_name(rng: random.Random, manifest: Resource) -> None:
 def removed(rng: random.Random, manifest: Resource) -> None:
     if place := _spec_place(rng, manifest):
         del place[0][place[1]]
-
-
-def repeated(rng: random.Random, manifest: Resource) -> None:
-    if place := _spec_place(rng, manifest, lambda value: isinstance(value, list) and bool(value)):
-        listed = place[0][place[1]]
-        place[0][place[1]] = [values.copied(one) for _ in range(rng.choice((2, 3, 20))) for one in listed]
 
 
 def unknown_key(rng: random.Random, manifest: Resource) -> None:
@@ -172,11 +174,6 @@ def quantity(rng: random.Random, manifest: Resource) -> None:
         _section(_section(container, "resources"), kind)[resource] = values.pick(rng, values.QUANTITIES)
 
 
-def percentage(rng: random.Random, manifest: Resource) -> None:
-    if place := _spec_place(rng, manifest, _is_number):
-        place[0][place[1]] = rng.choice(values.PERCENTAGES)
-
-
 def annotation(rng: random.Random, manifest: Resource) -> None:
     annotations = _section(_metadata(manifest), "annotations")
     for _ in range(rng.randint(1, 3)):
@@ -202,23 +199,15 @@ def owner(rng: random.Random, manifest: Resource) -> None:
 
 
 def metadata(rng: random.Random, manifest: Resource) -> None:
-    found = _metadata(manifest)
-    key, value = rng.choice(
-        (
-            ("finalizers", ["example.com/hold"]),
-            ("finalizers", ["foregroundDeletion", "{{ x }}"]),
-            ("deletionTimestamp", "2020-01-01T00:00:00Z"),
-            ("creationTimestamp", "9999-12-31T23:59:59Z"),
-            ("uid", "{{ 1 }}"),
-            ("resourceVersion", "1"),
-            ("generation", -5),
-            ("managedFields", [{"manager": "x"}]),
-            ("namespace", "kube-system"),
-            ("labels", values.pick(rng, values.OF_OTHER_TYPES)),
-            ("annotations", values.pick(rng, values.OF_OTHER_TYPES)),
-        )
-    )
-    found[key] = value
+    choices: tuple[tuple[str, Any], ...] = (
+        ("finalizers", ["example.com/hold"]), ("finalizers", ["foregroundDeletion", "{{ x }}"]),
+        ("deletionTimestamp", "2020-01-01T00:00:00Z"), ("creationTimestamp", "9999-12-31T23:59:59Z"),
+        ("uid", "{{ 1 }}"), ("resourceVersion", "1"), ("generation", -5), ("managedFields", [{"manager": "x"}]),
+        ("namespace", "kube-system"), ("labels", values.pick(rng, values.OF_OTHER_TYPES)),
+        ("annotations", values.pick(rng, values.OF_OTHER_TYPES)),
+    )  # fmt: skip
+    key, value = rng.choice(choices)
+    _metadata(manifest)[key] = value
 
 
 def replicas(rng: random.Random, manifest: Resource) -> None:
@@ -254,26 +243,27 @@ FAILURE_POLICIES: tuple[Any, ...] = (
 )
 
 
+RUN_POLICIES: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("activeDeadlineSeconds", (1, 5)),
+    ("backoffLimit", (0, 3)),
+    ("ttlSecondsAfterFinished", (0, 1)),
+    ("suspend", (True, False)),
+    ("cleanPodPolicy", ("All", "Running", "None", "all", "")),
+    ("restartScope", ("Job", "Replica")),
+    ("maxRestartsPerReplica", (0, 2)),
+    ("podFailurePolicy", FAILURE_POLICIES),
+    ("managedBy", ("kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator", "other")),
+    ("schedulingPolicy", ({"minAvailable": 5}, {"queue": "{{ q }}", "minResources": {"cpu": "1"}})),
+)
+
+
 def run_policy(rng: random.Random, manifest: Resource) -> None:
     spec = manifest.get("spec")
     if not isinstance(spec, dict):
         return
     policy = _section(spec, "runPolicy")
     for _ in range(rng.randint(1, 3)):
-        key, usual = rng.choice(
-            (
-                ("activeDeadlineSeconds", (1, 5)),
-                ("backoffLimit", (0, 3)),
-                ("ttlSecondsAfterFinished", (0, 1)),
-                ("suspend", (True, False)),
-                ("cleanPodPolicy", ("All", "Running", "None", "all", "")),
-                ("restartScope", ("Job", "Replica")),
-                ("maxRestartsPerReplica", (0, 2)),
-                ("podFailurePolicy", FAILURE_POLICIES),
-                ("managedBy", ("kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator", "other")),
-                ("schedulingPolicy", ({"minAvailable": 5}, {"queue": "{{ q }}", "minResources": {"cpu": "1"}})),
-            )
-        )
+        key, usual = rng.choice(RUN_POLICIES)
         policy[key] = values.pick(rng, (*usual, *usual, *usual, rng.choice(values.NUMBERS), values.text(rng)))
 
 

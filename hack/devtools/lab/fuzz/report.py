@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from devtools.lab.fuzz.judge import Outcome
 from devtools.lab.fuzz.run import Memory, Result
+from devtools.testbed import report
 
 _MIB = 2**20
 _MOST = 50
@@ -33,7 +35,7 @@ def document(result: Result, arguments: str) -> str:
         f'Written by `make fuzz FUZZ="{arguments}"`.',
         "[docs/reliability.md](../docs/reliability.md#the-large-runs) describes such a run.",
         "",
-        *(f"- {key}: {value}" for key, value in result.facts.items() if key != "peers"),
+        *report.listed(result.facts),
         f"- run: {result.sent.total():,} objects in {result.seconds / 60:.0f} minutes",
         *(f"- {line}" for line in _about(result)),
         *([] if result.complete else ["- **incomplete**: the run ended early"]),
@@ -63,18 +65,11 @@ def _quoted(text: str) -> str:
 
 def _by_kind(result: Result) -> list[str]:
     """A row for each kind: its number of objects by outcome."""
-    columns = ("sent", "refused by the API server", "accepted", *(one.value for one in Outcome))
-    rows: list[tuple[str, list[int]]] = []
-    for kind in result.sent:
-        outcomes: Mapping[str, int] = result.outcomes.get(kind, {})
-        counts = (result.sent[kind], result.refused[kind], result.accepted[kind])
-        rows.append((kind, [*counts, *(outcomes.get(one.value, 0) for one in Outcome)]))
-    rows.append(("all", [sum(counts[index] for _, counts in rows) for index in range(len(columns))]))
-    return [
-        "| kind | " + " | ".join(columns) + " |",
-        "| --- " * (len(columns) + 1) + "|",
-        *("| " + " | ".join((kind, *map(str, counts))) + " |" for kind, counts in rows),
-    ]
+    head = ("kind", "sent", "refused by the API server", "accepted", *(one.value for one in Outcome))
+    counters = [result.sent, result.refused, result.accepted]
+    counters += [Counter({kind: found[one.value] for kind, found in result.outcomes.items()}) for one in Outcome]
+    rows = [[kind, *(counter[kind] for counter in counters)] for kind in result.sent]
+    return report.table(head, [*rows, ["all", *(counter.total() for counter in counters)]])
 
 
 def _about(result: Result) -> list[str]:
@@ -86,22 +81,22 @@ def _about(result: Result) -> list[str]:
     ]
     for name, summary in (("undisturbed", result.undisturbed), ("beside the others", result.disturbed)):
         if summary is not None:
+            usual, most = summary.median, summary.longest
             lines.append(
-                f"healthy jobs {name}: {summary.jobs}; first pod after {summary.median.first_pod:.3f} s (at most"
-                f" {summary.longest.first_pod:.3f}), running after {summary.median.running:.3f} s (at most"
-                f" {summary.longest.running:.3f}), {summary.median.report:.3f} s after its pods (at most"
-                f" {summary.longest.report:.3f}), creation {summary.median.request:.3f} s (at most"
-                f" {summary.longest.request:.3f})"
+                f"healthy jobs {name}: {summary.jobs};"
+                f" first pod after {usual.first_pod:.3f} s (at most {most.first_pod:.3f}),"
+                f" running after {usual.running:.3f} s (at most {most.running:.3f}),"
+                f" {usual.report:.3f} s after its pods (at most {most.report:.3f}),"
+                f" creation {usual.request:.3f} s (at most {most.request:.3f})"
             )
     return lines
 
 
 def _memory(result: Result) -> list[str]:
-    return [
-        "| objects | all processes (PSS) | first process (RSS) |",
-        "| --: | --: | --: |",
-        *(f"| {one.cases:,} | {one.pss / _MIB:.0f} MiB | {one.first / _MIB:.0f} MiB |" for one in _some(result.memory)),
+    rows = [
+        (f"{one.cases:,}", f"{one.pss / _MIB:.0f} MiB", f"{one.first / _MIB:.0f} MiB") for one in _some(result.memory)
     ]
+    return report.table(("objects", "all processes (PSS)", "first process (RSS)"), rows, "--:")
 
 
 def _some(memory: Sequence[Memory]) -> list[Memory]:
@@ -123,13 +118,11 @@ def write(result: Result, seed: int, folder: Path) -> None:
     for number, one in enumerate(result.violations):
         document = {"what": one.what, "detail": one.detail, "cases": [case.to_json() for case in one.cases]}
         (violations / f"{number:03d}.json").write_text(json.dumps(document, indent=1))
-    summary = {
-        "seed": seed,
-        **{
-            name: asdict(value) if name in ("undisturbed", "disturbed") and value is not None else value
-            for name, value in vars(result).items()
-            if name != "violations"
-        },
-        "violations": [{"what": one.what, "detail": one.detail} for one in result.violations],
+    times = {
+        name: None if one is None else asdict(one)
+        for name, one in (("undisturbed", result.undisturbed), ("disturbed", result.disturbed))
     }
-    (folder / "report.json").write_text(json.dumps(summary, indent=1))
+    found = [{"what": one.what, "detail": one.detail} for one in result.violations]
+    (folder / "report.json").write_text(
+        json.dumps({"seed": seed, **vars(result), **times, "violations": found}, indent=1)
+    )

@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from devtools.lab.bench.client import JSON, MERGE
 from devtools.lab.fuzz.beside import Beside, Summary, delays
 from devtools.lab.fuzz.cases import POD, STATUS, VALID, Case, Step, with_uid
 from devtools.lab.fuzz.judge import Judgement, Outcome, fields_of, judge, names_a_field
-from devtools.lab.load.ground import Ground, clear
-from devtools.lab.load.kinds import stored
-from devtools.lab.load.log import Log
-from devtools.lab.load.operator import QUEUE, Operator
-from devtools.lab.load.resources import use_of
+from devtools.testbed.client import JSON, MERGE
+from devtools.testbed.ground import Ground, clear
+from devtools.testbed.jobs import stored
+from devtools.testbed.log import Log
+from devtools.testbed.operator import QUEUE, ProbedOperator
+from devtools.testbed.usage import use_of
 
 _WIDTH = 4
 _PAUSE = 0.25
@@ -96,7 +96,7 @@ class Run:
     """``cases`` run in ``namespace`` of ``ground``, ``beside`` them the healthy jobs."""
 
     def __init__(
-        self, ground: Ground, operator: Operator, namespace: str, limits: Limits, say: Callable[[str], None]
+        self, ground: Ground, operator: ProbedOperator, namespace: str, limits: Limits, say: Callable[[str], None]
     ) -> None:
         self._ground = ground
         self._client = ground.client

@@ -1,8 +1,6 @@
 """Random objects that a structural schema of Kubernetes accepts, apart from its rules in CEL. Pure.
 
-hypothesis-jsonschema would do this for JSON Schema. It does not know x-kubernetes-int-or-string and
-x-kubernetes-preserve-unknown-fields, and has no release for the current hypothesis; hypothesis itself offers neither a
-seed per example nor examples outside of a test.
+Why not hypothesis-jsonschema: 0.23.1 takes 17 s for the schema of an MXJob, and then breaks on hypothesis 6.170.
 """
 
 from __future__ import annotations

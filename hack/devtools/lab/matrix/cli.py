@@ -22,22 +22,22 @@ from typing import Any
 import yaml
 
 from devtools.build.images import build_and_push, definition
-from devtools.lab.bench.client import Client
-from devtools.lab.bench.machine import commit
-from devtools.lab.demo.operator_process import OperatorError, OperatorProcess
-from devtools.lab.load.ground import PODS
-from devtools.lab.load.watching import Watching
+from devtools.lab import command
 from devtools.lab.matrix import report
 from devtools.lab.matrix.cells import ETCD, FRAMEWORKS, Cell, ordered
-from devtools.lab.matrix.run import Board, Run, program
+from devtools.lab.matrix.run import Board, Run
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed.client import Client
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.ground import PODS
+from devtools.testbed.machine import commit
+from devtools.testbed.operator import OperatorProcess
+from devtools.testbed.watching import Watching
 
 FOLDER = ROOT / ".build" / "matrix"
 TABLE = ROOT / "benchmarks" / "matrix.csv"
+TRAINING = Path(__file__).with_name("training.py")
 WAITING = 4
 """Cells beside the others that only wait."""
 
@@ -50,13 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     if not options.draw:
         kept = json.loads(data.read_text())["results"] if options.keep and data.exists() else {}
-        try:
-            with ends_main_thread():
-                measured = _measure(options, kept, data)
-        except (ClusterError, OperatorError, ValueError) as error:
-            print(f"matrix: {error}", file=sys.stderr)
+        if not command.done("matrix", lambda: _measure(options, kept, data)):
             return 1
-        print(f"matrix: {len(measured)} cells")
+        print(f"matrix: {len(kept)} cells")
     found = json.loads(data.read_text())
     options.table.write_text(report.table(found["results"], found["facts"]))
     return 0
@@ -70,9 +66,10 @@ def _chosen(options: argparse.Namespace, kept: dict[str, Any]) -> list[Cell]:
     return [cell for cell in found if options.cells in cell.key and cell.key not in kept][: options.most]
 
 
-def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -> dict[str, Any]:
+def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -> None:
+    """Run the cells, and add their ``results``."""
     settings = settings_from()
-    began = time.monotonic()
+    began, say = time.monotonic(), command.speaker()
     todo = _chosen(options, results)
     server = etcd_server() if any(cell.framework.is_elastic_only for cell in todo) else []
     used = {cell.framework.image for cell in todo} | {image for one in server for image in _images(one)}
@@ -100,13 +97,13 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
             if row["result"].startswith("not run"):
                 print(f"matrix: {cell.key}: {row['result']} {row.get('last')}", file=sys.stderr)
             results[cell.key] = row
-            print(f"{time.monotonic() - began:5.0f} s {row['seconds']:4.0f} s {cell.key}: {row['result']}", flush=True)
+            say(f"{row['seconds']:4.0f} s {cell.key}: {row['result']}")
             data.write_text(json.dumps({"facts": facts, "results": results}, indent=1))
 
     try:
         client.request(
             "POST", f"/api/v1/namespaces/{namespace}/configmaps",
-            {"metadata": {"name": "matrix"}, "data": {"training.py": program()}},
+            {"metadata": {"name": "matrix"}, "data": {"training.py": TRAINING.read_text()}},
         )  # fmt: skip
         for part in server:
             group = f"apis/{part['apiVersion']}" if "/" in part["apiVersion"] else f"api/{part['apiVersion']}"
@@ -123,7 +120,6 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
                 task.result()
     finally:
         client.raw("DELETE", f"/api/v1/namespaces/{namespace}")
-    return results
 
 
 def etcd_server() -> list[dict[str, Any]]:
@@ -141,16 +137,16 @@ def _images(manifest: dict[str, Any]) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m devtools.lab.matrix", description=__doc__)
+    parser = command.parser("matrix", __doc__)
     add = parser.add_argument
-    add("--minutes", type=float, default=25.0, help="no cell begins later (default: %(default)g)")
-    add("--at-once", type=int, default=4, metavar="N", help="jobs at a time (default: %(default)s)")
+    add("--minutes", type=float, default=25, help="no cell begins later")
+    add("--at-once", type=int, default=4, metavar="N", help="jobs at a time")
     add("--only", default="", metavar="KEYS", help=f"of {', '.join(framework.key for framework in FRAMEWORKS)}")
     add("--cells", default="", metavar="TEXT", help="only cells whose key contains it")
     add("--most", type=int, help="number of cells")
     add("--keep", action="store_true", help="keep the results of the last run, and run only the other cells")
     add("--no-crds", action="store_true", help="the cluster has the CRDs")
-    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data (default: .build/matrix)")
-    add("--table", type=Path, default=TABLE, help="the table (default: benchmarks/matrix.csv)")
+    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data")
+    add("--table", type=Path, default=TABLE, help="the table")
     add("--draw", action="store_true", help="only write the table again, from the last run's data")
     return parser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,7 +142,3 @@ def result(state: str, moves: bool, waited: float, took: float, last: int, steps
     if moves:
         return f"still trains after {took:.0f} s"
     return f"**hangs**: no step for {waited:.0f} s"
-
-
-def hangs(results: Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    return [one for one in results if "hangs" in one.get("result", "")]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from devtools.lab.matrix import outcome
 from devtools.lab.matrix.cells import FRAMEWORKS, Cell, cells
+from devtools.testbed.report import as_csv
 
 HEAD = (
     "framework", "version", "event", "policy", "the process hit", "the others", "operator and kubelet", "result",
@@ -19,17 +18,15 @@ Results = Mapping[str, Mapping[str, Any]]
 
 def table(results: Results, facts: Mapping[str, str]) -> str:
     """A row for each cell of the frameworks that ran. ``results`` are by the key of the cell."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, HEAD, restval="", lineterminator="\n")
-    writer.writeheader()
+    rows: list[dict[str, str]] = []
     for framework in FRAMEWORKS:
         own = list(cells(framework))
         ran = [results[cell.key] for cell in own if cell.key in results]
         if ran:
             # a process that was killed early may not have printed its version
             version = next((one["version"] for one in ran if one.get("version")), "")
-            writer.writerows(_row(cell, results.get(cell.key), {"version": version, **facts}) for cell in own)
-    return text.getvalue()
+            rows += [_row(cell, results.get(cell.key), {"version": version, **facts}) for cell in own]
+    return as_csv(HEAD, rows)
 
 
 def _row(cell: Cell, one: Mapping[str, Any] | None, facts: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +51,7 @@ def _row(cell: Cell, one: Mapping[str, Any] | None, facts: Mapping[str, str]) ->
 
 
 def _signs(one: Mapping[str, Any]) -> str:
-    if not outcome.hangs([one]):
+    if "hangs" not in one["result"]:
         return ""
     return "; ".join(f"{name}: {line[:90].strip()}" for name, line in one.get("last", {}).items())
 

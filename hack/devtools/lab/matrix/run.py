@@ -9,28 +9,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from devtools.lab.bench.client import MERGE, Client, Refused
-from devtools.lab.load.ground import PODS
-from devtools.lab.matrix import outcome
-from devtools.lab.matrix.cells import (
-    ASKED,
-    EVICT,
-    GROW,
-    LATE,
-    REPLACE,
-    REPLACEMENTS,
-    SIGNALS,
-    SUSPEND,
-    Cell,
-    manifest,
-    steps,
-)
+from devtools.lab.matrix import cells, outcome
+from devtools.lab.matrix.cells import Cell, manifest
 from devtools.lab.matrix.outcome import Seen
+from devtools.testbed.client import MERGE, Client, Refused
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.kindcluster import Kind
+from devtools.testbed.ground import PODS
 
 STEP = re.compile(r"step \d+ of \d+, (\d+) processes")
 VERSION = re.compile(r"version (\S.*)")
@@ -90,8 +77,7 @@ class Run:
     def __init__(self, client: Client, kind: Kind, namespace: str, board: Board, cell: Cell, name: str) -> None:
         self._client, self._kind, self._namespace, self._board = client, kind, namespace, board
         self._cell, self._name = cell, name
-        framework = cell.framework
-        self._collection = f"/apis/kubeflow.org/{framework.version}/namespaces/{namespace}/{framework.plural}"
+        self._collection = cell.framework.job_kind.collection(namespace)
         self._steps: dict[str, str] = {}
         """The last step that each container has printed."""
         self._processes = 0
@@ -124,7 +110,7 @@ class Run:
 
     def _watch_it(self, began: float) -> dict[str, Any]:
         cell = self._cell
-        late = LATE.get(cell.event, 0)
+        late = cells.LATE.get(cell.event, 0)
         if late:
             self._until(lambda: len(self._board.running(self._name)) == sum(cell.framework.types.values()), "all run")
         else:
@@ -147,17 +133,15 @@ class Run:
         time.sleep(2.0)  # the last pods
         self._read(self._board.present(self._name))
         status = self._status()
-        victim_uid = before.get(cell.victim, "")
-        moment = since
-        own = self._seen.first_end(victim_uid, since) if victim_uid and not late else None
-        if own:
-            moment = own.at
+        victim = "" if late else cell.victim
+        uid = before.get(victim, "")
+        own = self._seen.first_end(uid, since) if uid else None
         moves = waited <= SILENCE + late
         return {
-            "victim_end": outcome.ended(self._seen, victim_uid, since) if victim_uid and not late else "",
-            "survivors": outcome.survivors(self._seen, before, "" if late else cell.victim, moment),
+            "victim_end": outcome.ended(self._seen, uid, since) if uid else "",
+            "survivors": outcome.survivors(self._seen, before, victim, own.at if own else since),
             "reaction": "; ".join([*notes, outcome.reaction(self._seen, before, status, since)]),
-            "result": outcome.result(state, moves, waited, took, self._number(), steps(cell)),
+            "result": outcome.result(state, moves, waited, took, self._number(), cells.steps(cell)),
             "status": status, "last": self._last, "since": since,
             "ends": [vars(end) for end in self._seen.ends.values()], "uids": self._seen.uids,
             "tails": self._tails,
@@ -167,25 +151,25 @@ class Run:
 
     def _do(self, cell: Cell, before: Mapping[str, str]) -> list[str]:
         """Let it happen; returns what was seen meanwhile."""
-        if cell.event in LATE:
+        if cell.event in cells.LATE:
             return []
-        if cell.event == GROW:
+        if cell.event == cells.GROW:
             return [self._resize(3), self._resize(2)]
-        if cell.event == SUSPEND:
+        if cell.event == cells.SUSPEND:
             return [self._suspend(before)]
-        if cell.event == REPLACE:
+        if cell.event == cells.REPLACE:
             return [self._replace()]
         pod = self._board.running(self._name)[cell.victim]
         name = pod["metadata"]["name"]
-        if cell.event == EVICT:
+        if cell.event == cells.EVICT:
             body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
             self._client.request("POST", f"{PODS.format(self._namespace)}/{name}/eviction", body)
-        elif cell.event in SIGNALS:
+        elif cell.event in cells.SIGNALS:
             container = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
             command = ("ctr", "-n", "k8s.io", "task", "kill", "-s", cell.event, container)
             self._kind.engine.run("exec", self._kind.settings.node, *command)
         else:
-            what = ASKED[cell.event]
+            what = cells.ASKED[cell.event]
             if what == "exit 3" and cell.victim.partition("-")[0] in cell.framework.servers:
                 what = "exit 3 of a server"
             write = f"echo {what} >/tmp/matrix-fault"
@@ -193,7 +177,7 @@ class Run:
         return []
 
     def _resize(self, workers: int) -> str:
-        field_ = self._cell.framework.replicas_field
+        field_ = self._cell.framework.job_kind.field
         began = time.time()
         self._patch({"spec": {field_: {"Worker": {"replicas": workers}}}})
         try:
@@ -206,7 +190,7 @@ class Run:
     def _replace(self) -> str:
         """Delete the worker as often as wanted; each time its replacement must train with the others."""
         number, times = self._processes, []
-        for _ in range(REPLACEMENTS):
+        for _ in range(cells.REPLACEMENTS):
             pod = self._board.running(self._name)[self._cell.victim]
             old = pod["metadata"]["uid"]
             began = time.time()
@@ -217,7 +201,7 @@ class Run:
                 break
             times.append(time.time() - began)
         took = f" after {min(times):.0f} to {max(times):.0f} s" if times else ""
-        return f"{len(times)} of {REPLACEMENTS} replacements train{took}"
+        return f"{len(times)} of {cells.REPLACEMENTS} replacements train{took}"
 
     def _trains_anew(self, old: str, number: int) -> bool:
         """Whether another pod than ``old`` is the worker, and has made a step together with all others."""
@@ -278,7 +262,3 @@ class Run:
                     if self._steps.get(uid) != found[0]:
                         self._steps[uid], self._moved, self._processes = found[0], time.time(), int(found[1])
                     break
-
-
-def program() -> str:
-    return Path(__file__).with_name("training.py").read_text()

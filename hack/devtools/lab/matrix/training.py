@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,11 @@ def steps(collective: Callable[[], Any], processes: int, version: str) -> None:
         step(number, processes)
 
 
-def wait_for(address: str) -> None:
-    """Until something listens there."""
-    host, _, port = address.rpartition(":")
+def eventually(do: Callable[[], Any]) -> Any:
+    """The result, once the names and the servers of the other processes are there."""
     while True:
         try:
-            socket.create_connection((host, int(port)), timeout=5).close()
-            return
+            return do()
         except OSError:
             time.sleep(0.5)
 
@@ -122,7 +121,8 @@ def parameter_server() -> None:
         tf.distribute.Server(spec, job_name=task["type"], task_index=task["index"]).join()
         return
     for address in (*members["ps"], *members["worker"]):
-        wait_for(address)
+        host, _, port = address.rpartition(":")
+        eventually(partial(socket.create_connection, (host, int(port)), 5)).close()
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         spec, task_type="chief", task_id=0, rpc_layer="grpc"
     )
@@ -169,12 +169,7 @@ def xgboost() -> None:
     tracker = RabitTracker(n_workers=processes, host_ip="0.0.0.0", port=port, sortby="task") if rank == 0 else None
     if tracker:
         tracker.start()
-    while True:
-        try:
-            socket.getaddrinfo(host, port)
-            break
-        except OSError:
-            time.sleep(0.5)
+    eventually(lambda: socket.getaddrinfo(host, port))
     with collective.CommunicatorContext(
         dmlc_tracker_uri=host, dmlc_tracker_port=port, dmlc_retry=60, dmlc_task_id=f"{rank:05d}"
     ):
@@ -190,12 +185,8 @@ def lightgbm() -> None:
     rank = int(os.environ["RANK"])
     names = [(os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])]
     names += [(host, os.environ["WORKER_PORT"]) for host in os.environ["WORKER_ADDRS"].split(",")]
-    machines: list[str] = []
-    while len(machines) < len(names):  # LightGBM knows addresses only
-        try:
-            machines = [f"{socket.gethostbyname(host)}:{port}" for host, port in names]
-        except OSError:
-            time.sleep(0.5)
+    # LightGBM knows addresses only
+    machines = eventually(lambda: [f"{socket.gethostbyname(host)}:{port}" for host, port in names])
     settings = {
         "objective": "binary", "num_leaves": 4, "num_threads": 1, "tree_learner": "data", "pre_partition": True,
         "num_machines": len(machines), "machines": ",".join(machines), "local_listen_port": int(names[rank][1]),

@@ -15,19 +15,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from devtools.lab.bench import machine
-from devtools.lab.bench.client import Refused
-from devtools.lab.bench.peers.base import PeerFailed
-from devtools.lab.load.ground import clear, prepared
-from devtools.lab.load.log import Log
-from devtools.lab.load.operator import Operator
+from devtools.lab import command
 from devtools.lab.soak import report, samples
 from devtools.lab.soak.in_turn import Compared, with_a_young_process
 from devtools.lab.soak.mix import fitting
 from devtools.lab.soak.run import Soak, Stalled
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed import machine
+from devtools.testbed.ground import clear, prepared
+from devtools.testbed.log import Log
+from devtools.testbed.operator import OperatorError, ProbedOperator
 
 FOLDER = ROOT / ".build" / "soak"
 TABLE = ROOT / "benchmarks" / "SOAK.md"
@@ -42,29 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     data = options.output / "soak.json"
-    if not options.draw:
-        try:
-            with ends_main_thread():
-                measured = _measure(options)
-        except (KeyboardInterrupt, SystemExit):
-            print("soak: interrupted", file=sys.stderr)
-            return 1
-        except (ClusterError, PeerFailed, Refused, ValueError, OSError) as error:
-            print(f"soak: {error}", file=sys.stderr)
-            return 1
-        data.write_text(json.dumps(measured, indent=1))
+    if not options.draw and not command.done("soak", lambda: data.write_text(json.dumps(_measure(options), indent=1))):
+        return 1
     return _write(json.loads(data.read_text()), options)
 
 
 def _measure(options: argparse.Namespace) -> dict[str, Any]:
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:5.0f} s {text}", flush=True)
-
+    say = command.speaker()
     with prepared(options.output, _NODES) as ground, ground.namespace("soak") as namespace:
         facts = machine.facts(ground.client, ground.nodes)
-        with Operator(ground.kubeconfig, ground.folder, ["--namespace", namespace]) as operator:
+        with ProbedOperator(ground.kubeconfig, ground.folder, ["--namespace", namespace]) as operator:
             say("the operator is ready")
             started = time.monotonic()
             stopped = ""
@@ -75,7 +59,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
                     compared = with_a_young_process(ground, soak, options.jobs, options.in_flight, options.limit, say)
                 except (KeyboardInterrupt, SystemExit):
                     stopped = "interrupted"
-                except (Stalled, PeerFailed) as error:
+                except (Stalled, OperatorError) as error:
                     stopped = str(error)
             seconds = time.monotonic() - started - soak.resting_seconds
             try:
@@ -128,20 +112,14 @@ def _write(measured: dict[str, Any], options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m devtools.lab.soak", description=__doc__)
+    parser = command.parser("soak", __doc__)
     add = parser.add_argument
-    add("--jobs", type=int, default=2000, help="number of jobs (default: %(default)s)")
-    add("--in-flight", type=int, default=40, metavar="N", help="jobs at a time (default: %(default)s)")
-    add(
-        "--limit",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="without a job's end, it fails (default: %(default)g)",
-    )
-    add("--interval", type=float, default=5.0, metavar="SECONDS", help="between two samples (default: %(default)g)")
-    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data (default: .build/soak)")
-    add("--table", type=Path, default=TABLE, help="the table (default: benchmarks/SOAK.md)")
-    add("--picture", type=Path, default=PICTURE, help="the plot (default: docs/soak.svg)")
+    add("--jobs", type=int, default=2000, help="number of jobs")
+    add("--in-flight", type=int, default=40, metavar="N", help="jobs at a time")
+    add("--limit", type=float, default=300, metavar="SECONDS", help="without a job's end, after which it fails")
+    add("--interval", type=float, default=5, metavar="SECONDS", help="between two samples")
+    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data")
+    add("--table", type=Path, default=TABLE, help="the table")
+    add("--picture", type=Path, default=PICTURE, help="the plot")
     add("--draw", action="store_true", help="only write the table and the plot again, from the last run's data")
     return parser

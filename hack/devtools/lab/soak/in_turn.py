@@ -11,13 +11,13 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from devtools.lab.load.ground import Ground
-from devtools.lab.load.log import Log
-from devtools.lab.load.operator import Operator
 from devtools.lab.soak.mix import SoakJob, fitting, job, succeeding
 from devtools.lab.soak.progress import Done
 from devtools.lab.soak.run import Soak
 from devtools.lab.soak.samples import Pair, window
+from devtools.testbed.ground import Ground
+from devtools.testbed.log import Log
+from devtools.testbed.operator import ProbedOperator
 
 _BLOCKS = 8
 """Turns of each process with many jobs at a time: an even number, so that each is the first of them equally often."""
@@ -50,7 +50,7 @@ def with_a_young_process(
     with (
         aged.resting(),
         ground.namespace("soak-young") as namespace,
-        Operator(ground.kubeconfig, folder, ["--namespace", namespace]) as operator,
+        ProbedOperator(ground.kubeconfig, folder, ["--namespace", namespace]) as operator,
         Soak(ground, operator, namespace, 0.0, say) as young,
     ):
         say(f"a young process of the operator runs {size} jobs")

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from devtools.lab.load.jobs import Resource, Shape, shape_of, small_job
-from devtools.lab.load.kinds import JobKind
+from devtools.testbed.jobs import JobKind, Resource
 
 RETRYABLE, PERMANENT = 137, 1
 """Exit codes: of the ones that every API flavor retries, and of those that none does."""
@@ -49,10 +48,6 @@ class SoakJob:
     manifest: Resource
 
     @property
-    def shape(self) -> Shape:
-        return shape_of(self.kind.api_version, self.kind.kind)
-
-    @property
     def expected(self) -> str:
         """The state in which it ends, "" for one that is deleted before."""
         return {Life.DELETE: "", Life.FAILURE: "Failed"}.get(self.life, "Succeeded")
@@ -71,7 +66,7 @@ class SoakJob:
     def _decides(self, labels: Mapping[str, str]) -> bool:
         """Whether the pod is the success target."""
         type_ = labels.get(TYPE, "").lower()
-        return type_ == self.shape.success.lower() and labels.get(INDEX) == "0"
+        return type_ == self.kind.success.lower() and labels.get(INDEX) == "0"
 
 
 def fitting(kinds: Sequence[JobKind]) -> tuple[JobKind, ...]:
@@ -80,7 +75,7 @@ def fitting(kinds: Sequence[JobKind]) -> tuple[JobKind, ...]:
     The launcher of an MPIJob, which a batch Job runs, gets its pod from Kubernetes' own controller, and after a failure
     only seconds later.
     """
-    return tuple(kind for kind in kinds if not shape_of(kind.api_version, kind.kind).has_batch_job)
+    return tuple(kind for kind in kinds if not kind.has_batch_job)
 
 
 def succeeding(kinds: Sequence[JobKind], number: int, nodes: int) -> Iterator[SoakJob]:
@@ -97,17 +92,16 @@ def job(kinds: Sequence[JobKind], number: int, nodes: int) -> SoakJob:
     # the kinds of one turn get different lives, and a kind gets the next one in its next turn
     step = turn + position
     life = CYCLE[step % len(CYCLE)]
-    shape = shape_of(kind.api_version, kind.kind)
-    if life is Life.RETRY and not shape.retry_policy:
+    if life is Life.RETRY and not kind.retry_policy:
         life = Life.SUCCESS
-    if life is Life.SUSPEND and not shape.field:
+    if life is Life.SUSPEND and not kind.field:
         life = Life.SUCCESS  # a spec that is a list has no runPolicy
-    expires = bool(shape.field) and step % 2 == 0
+    expires = bool(kind.field) and step % 2 == 0
     policy: dict[str, Any] = {"cleanPodPolicy": "All"}
     if expires:
         policy["ttlSecondsAfterFinished"] = 0
     if life is Life.SUSPEND:
         policy["suspend"] = True
     name = f"s{number}"
-    manifest = small_job(kind.api_version, kind.kind, name, number % nodes, policy)
+    manifest = kind.small_job(name, number % nodes, policy)
     return SoakJob(name, kind, life, expires, manifest)

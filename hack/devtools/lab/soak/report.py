@@ -8,6 +8,7 @@ from typing import Any
 
 from devtools.lab.bench import plots
 from devtools.lab.soak.samples import SECONDS, Row, window
+from devtools.testbed.report import listed, table
 
 POINTS = 150
 """Most points of a curve: more are not seen at the plot's size, and the collection carries the file."""
@@ -27,7 +28,7 @@ def document(rows: Sequence[Row], in_turn: Sequence[Row], summary: Mapping[str, 
         "Half of those whose spec has a `runPolicy` were deleted by `ttlSecondsAfterFinished: 0`, the others by the",
         "harness.",
         "",
-        *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
+        *listed(facts),
         f"- jobs that ended otherwise than they should: {len(summary['wrong'])}",
         f"- failures of the probes: {len(summary['problems'])}",
         f"- errors in the operator's log: {len(summary['logged'])}",
@@ -52,17 +53,17 @@ def document(rows: Sequence[Row], in_turn: Sequence[Row], summary: Mapping[str, 
 
 
 def _table(first: str, last: str, rows: Sequence[Row]) -> list[str]:
-    return [f"| | {first} | {last} | ratio | limit |", "| --- | --- | --- | --- | --- |", *map(_line, rows)]
+    return table(("", first, last, "ratio", "limit"), map(_cells, rows))
 
 
-def _line(row: Row) -> str:
+def _cells(row: Row) -> tuple[str, ...]:
     unit = f" {row.unit}" if row.unit else ""
     shown = ".3f" if row.unit == SECONDS else ".1f" if row.unit else "g"
     limit = "" if row.limit is None else f"{1 + row.limit:.2f}"
     ratio = f"**{row.ratio:.2f}**" if row.has_grown else f"{row.ratio:.2f}"
     if row.interval is not None:
         ratio += " ({:.2f} to {:.2f})".format(*row.interval)
-    return f"| {row.name} | {row.first:{shown}}{unit} | {row.last:{shown}}{unit} | {ratio} | {limit} |"
+    return row.name, f"{row.first:{shown}}{unit}", f"{row.last:{shown}}{unit}", ratio, limit
 
 
 def thinned(values: Sequence[float]) -> Sequence[float]:

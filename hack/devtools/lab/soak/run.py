@@ -11,17 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from devtools.lab.bench.client import MERGE, Refused
-from devtools.lab.load.containers import end_pod
-from devtools.lab.load.ground import MANY, PODS, Ground
-from devtools.lab.load.kinds import JobKind, stored
-from devtools.lab.load.operator import QUEUE, Operator
-from devtools.lab.load.resources import use_of
-from devtools.lab.load.watching import Watching
+from devtools.lab.soak.containers import end_pod
 from devtools.lab.soak.mix import SoakJob, succeeding
 from devtools.lab.soak.mix import job as job_of
 from devtools.lab.soak.progress import RESUME, Done, Progress
 from devtools.lab.soak.samples import Sample, alone, sample, window
+from devtools.testbed.client import MERGE, Refused
+from devtools.testbed.ground import MANY, PODS, Ground
+from devtools.testbed.jobs import JobKind, stored
+from devtools.testbed.operator import QUEUE, ProbedOperator
+from devtools.testbed.usage import use_of
+from devtools.testbed.watching import Watching
 
 _WIDTH = 16
 """Threads for the harness's requests: on a busy machine one takes half a second, and a job needs about eight."""
@@ -53,7 +53,7 @@ class Soak:
     """
 
     def __init__(
-        self, ground: Ground, operator: Operator, namespace: str, interval: float, say: Callable[[str], None]
+        self, ground: Ground, operator: ProbedOperator, namespace: str, interval: float, say: Callable[[str], None]
     ) -> None:
         self._ground = ground
         self._client = ground.client

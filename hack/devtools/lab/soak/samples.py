@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from devtools.lab.bench.measures import percentile
-from devtools.lab.load.resources import Use
 from devtools.lab.soak.mix import Life
 from devtools.lab.soak.progress import Done
+from devtools.testbed.usage import Use
 
 WINDOW = 1000
 """Jobs after which the operator is warm, and jobs of each of the two windows that are compared."""

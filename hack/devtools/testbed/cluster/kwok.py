@@ -12,8 +12,8 @@ import yaml
 
 from devtools.definitions import documents
 from devtools.paths import ROOT
+from devtools.testbed.client import MERGE, Client
 from devtools.testbed.cluster import gobuild, process
-from devtools.testbed.cluster.api import Api
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings
 
@@ -35,7 +35,6 @@ PARALLEL = 16
 NODES = f"/api/v1/nodes?labelSelector={urllib.parse.quote(SELECTOR)}"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 KUBE_PROXY = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"
-CONFLICT = 409
 NOT_FOUND = 404
 
 
@@ -121,11 +120,11 @@ def start(settings: Settings, kwok: Path) -> process.ProcessId:
     return identity
 
 
-def present(api: Api) -> set[str]:
+def present(api: Client) -> set[str]:
     return {item["metadata"]["name"] for item in api.request("GET", NODES)["items"]}
 
 
-def remove_surplus(api: Api, count: int) -> None:
+def remove_surplus(api: Client, count: int) -> None:
     """Remove the nodes beyond ``count`` and every lease without a node.
 
     kwok must be stopped meanwhile: if its lease is deleted, it never renews the lease of a later node of that name.
@@ -133,21 +132,21 @@ def remove_surplus(api: Api, count: int) -> None:
     there = present(api)
     keep = there & {node_name(i) for i in range(count)}
     for name in sorted(there - keep):
-        api.request("DELETE", f"/api/v1/nodes/{name}", ok=(200, 202, NOT_FOUND))
+        api.request("DELETE", f"/api/v1/nodes/{name}", absent=(NOT_FOUND,))
     for lease in api.request("GET", LEASES)["items"]:
         name = lease["metadata"]["name"]
         if name.startswith(PREFIX) and name not in keep:
-            api.request("DELETE", f"{LEASES}/{name}", ok=(200, 202, NOT_FOUND))
+            api.request("DELETE", f"{LEASES}/{name}", absent=(NOT_FOUND,))
 
 
-def add_missing(api: Api, count: int, timeout: int) -> None:
+def add_missing(api: Client, count: int, timeout: int) -> None:
     """Create the missing nodes up to ``count`` and wait until kwok has set all of them to Ready."""
     there = present(api)
     if count > len(there):
-        api.request("PATCH", KUBE_PROXY, daemonset_patch())
+        api.request("PATCH", KUBE_PROXY, daemonset_patch(), MERGE)
     for index in range(count):
         if node_name(index) not in there:
-            api.request("POST", "/api/v1/nodes", node_manifest(index), ok=(201, CONFLICT))
+            api.ensure("/api/v1/nodes", node_manifest(index))
     _wait_ready(api, count, timeout)
 
 
@@ -156,15 +155,15 @@ def is_ready(node: Mapping[str, Any]) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
-def _wait_ready(api: Api, count: int, timeout: int) -> None:
+def _wait_ready(api: Client, count: int, timeout: int) -> None:
     """Wait with one watch until ``count`` kwok nodes are Ready; ``kubectl wait`` polls each node, five a second."""
     listed = api.request("GET", NODES)
     ready = {item["metadata"]["name"] for item in listed["items"] if is_ready(item)}
     if len(ready) >= count:
         return
-    for kind, node in api.watch(NODES, listed["metadata"]["resourceVersion"], timeout):
-        if kind != "DELETED" and is_ready(node):
-            ready.add(node["metadata"]["name"])
+    for event in api.watch(NODES, listed["metadata"]["resourceVersion"], timeout):
+        if event["type"] != "DELETED" and is_ready(event["object"]):
+            ready.add(event["object"]["metadata"]["name"])
         if len(ready) >= count:
             return
     raise ClusterError(

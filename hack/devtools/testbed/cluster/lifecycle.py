@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from devtools.testbed.client import Client, Refused
 from devtools.testbed.cluster import engine as engines
 from devtools.testbed.cluster import (
     gobuild,
@@ -25,7 +26,6 @@ from devtools.testbed.cluster import (
     slots,
     versions,
 )
-from devtools.testbed.cluster.api import Api
 from devtools.testbed.cluster.engine import Engine
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.kindcluster import Kind
@@ -353,9 +353,9 @@ def kwok_nodes(session: Session, count: int) -> None:
     """Create or remove kwok nodes until there are ``count``; kwok runs while there is at least one."""
     settings = session.settings
     session.record(kwok_nodes=count)
-    # compile before opening a connection: the API server would close it as idle during the compilation
     program = ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled") if count else None
-    with contextlib.closing(Api(settings.kubeconfig)) as api:
+    api = Client(settings.kubeconfig)
+    try:
         if len(kwok.present(api)) > count or not process.alive(session.state.kwok):
             process.end(session.state.kwok, 10)
             session.record(kwok=None)
@@ -364,6 +364,8 @@ def kwok_nodes(session: Session, count: int) -> None:
             if session.state.kwok is None:
                 session.record(kwok=kwok.start(settings, program))
             kwok.add_missing(api, count, timeout=60 + count // 5)
+    except (Refused, OSError) as error:
+        raise ClusterError(f"the API server does not answer: {error}", "see cluster-status") from error
 
 
 # ---- the commands

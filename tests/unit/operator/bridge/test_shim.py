@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.checks.suite.session import compiled_shim
+from devtools.build.images.compiled_shim import compiled_shim
 from support.ansible_operator import Run, Runs
 
 from dljob_operator.ansible_operator_bridge import supervise

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.checks.suite import ansible_operator, session
+from devtools.checks.suite import session
+from devtools.testbed import ansible_operator
 
 from dljob_operator import cli
 from dljob_operator.ansible_operator_bridge import supervise

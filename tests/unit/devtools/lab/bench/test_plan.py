@@ -4,14 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from devtools.lab.bench import plan
-from devtools.lab.bench.peers import ansible_operator, catalog
-from devtools.lab.bench.peers.base import Limits, Peer
+from devtools.lab.bench import peers, plan
+from devtools.lab.bench.peers import Limits, Peer
 from devtools.lab.bench.workloads import FULL, JOB_LABEL, OTHER_KINDS, QUICK, job, jobs, jobs_of, one_more_worker
 
 
 def peer(name: str, limits: Limits | None = None) -> Peer:
-    return Peer(name, name, lambda kubeconfig, scratch: [], "ready", limits=limits or Limits())
+    return Peer(name, name, list, "ready", limits=limits or Limits())
 
 
 A, B = peer("a"), peer("b", Limits(singles=1, jobs=6, replicas=0, heavy=False, lasting=False))
@@ -30,16 +29,16 @@ def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
 
 
 def test_peers_come_in_the_opposite_order_at_each_repetition() -> None:
-    peers = [peer("a"), peer("b")]
-    found = [s.peer.name for s in plan.sessions(peers, 4, ("one job",))]
+    two = [peer("a"), peer("b")]
+    found = [s.peer.name for s in plan.sessions(two, 4, ("one job",))]
     assert "".join(found) == "abbaabba"
-    found = [s.peer.name for s in plan.sessions(peers, 5, ("most jobs",))]
+    found = [s.peer.name for s in plan.sessions(two, 5, ("most jobs",))]
     assert "".join(found) == "abbaabba", "in the rounds 1, 3, 4 and 5"
 
 
 def test_a_peer_with_less_work_comes_last_in_either_order() -> None:
-    peers = [peer("a"), peer("less", Limits(lasting=False)), peer("b")]
-    assert [s.peer.name for s in plan.sessions(peers, 2, ("one job",))] == ["a", "b", "less", "b", "a", "less"]
+    three = [peer("a"), peer("less", Limits(lasting=False)), peer("b")]
+    assert [s.peer.name for s in plan.sessions(three, 2, ("one job",))] == ["a", "b", "less", "b", "a", "less"]
 
 
 def test_the_thousand_jobs_come_again_in_the_third_round() -> None:
@@ -57,9 +56,9 @@ def test_only_what_was_chosen() -> None:
 def test_a_peer_gets_the_kinds_that_it_reconciles() -> None:
     assert not plan.takes_part(A, plan.KINDS)
     assert plan.takes_part(replace(A, kinds=("TFJob",)), plan.KINDS)
-    kinds = {one.name: one.kinds for one in catalog.PEERS if one.kinds}
-    assert kinds[catalog.OURS] == OTHER_KINDS
-    assert set(OTHER_KINDS) - set(kinds[catalog.DEFAULT]) == {"JAXJob"}
+    kinds = {one.name: one.kinds for one in peers.PEERS if one.kinds}
+    assert kinds[peers.OURS] == OTHER_KINDS
+    assert set(OTHER_KINDS) - set(kinds[peers.DEFAULT]) == {"JAXJob"}
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)
@@ -77,18 +76,18 @@ def test_limits_of_a_peer() -> None:
 
 
 def test_the_catalog() -> None:
-    assert [p.name for p in catalog.chosen("baseline,dljob-operator")] == ["dljob-operator", "baseline"]
-    assert catalog.chosen("") == catalog.PEERS
+    assert [p.name for p in peers.chosen("baseline,dljob-operator")] == ["dljob-operator", "baseline"]
+    assert peers.chosen("") == peers.PEERS
     with pytest.raises(ValueError, match="there is no peer 'helm'"):
-        catalog.chosen("helm")
-    assert len({p.name for p in catalog.PEERS}) == len(catalog.PEERS)
+        peers.chosen("helm")
+    assert len({p.name for p in peers.PEERS}) == len(peers.PEERS)
 
 
 def test_a_real_ansible_operator_takes_part_where_there_is_one() -> None:
-    assert ansible_operator.peers({}) == ()
-    (peer,) = ansible_operator.peers({"DLJOB_ANSIBLE_OPERATOR": "/opt/ansible-operator"})
-    assert peer.name == catalog.ANSIBLE_OPERATOR
-    *_, binary, option, shim = peer.command(Path(), Path())
+    assert peers.ansible_operator({}) == ()
+    (peer,) = peers.ansible_operator({"DLJOB_ANSIBLE_OPERATOR": "/opt/ansible-operator"})
+    assert peer.name == peers.ENGINE
+    *_, binary, option, shim = peer.command()
     assert (binary, option) == ("/opt/ansible-operator", "--shim")
     assert Path(shim, "ansible-runner").is_file()
 

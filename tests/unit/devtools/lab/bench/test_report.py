@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from devtools.lab.bench import goals, plan, report
-from devtools.lab.bench.measures import Sample
-from devtools.lab.bench.peers import catalog
-from devtools.lab.bench.summary import Samples
+from devtools.lab.bench import goals, peers, plan, report
+from devtools.lab.bench.measures import Sample, Samples
+from devtools.testbed.report import as_csv
 
-TITLES = {peer.name: peer.title for peer in catalog.PEERS}
+TITLES = {peer.name: peer.title for peer in peers.PEERS}
 
 
 def sample(workload: str, peer: str, *, round_: int = 1, wall: float | None = 1.0, **more: object) -> Sample:
@@ -22,49 +21,49 @@ def verdicts(*samples: Sample) -> dict[str, bool | None]:
     ("ours", "theirs", "reached"), [(0.5, 0.5, True), (0.6, 0.5, False), (None, 0.5, None), (0.5, None, None)]
 )
 def test_one_job_must_be_no_slower(ours: float | None, theirs: float | None, reached: bool | None) -> None:
-    found = verdicts(sample(plan.ONE, catalog.OURS, wall=ours), sample(plan.ONE, catalog.DEFAULT, wall=theirs))
+    found = verdicts(sample(plan.ONE, peers.OURS, wall=ours), sample(plan.ONE, peers.DEFAULT, wall=theirs))
     assert found["1. one job: no slower than training-operator"] is reached
 
 
 def test_a_peer_that_was_cut_off_counts_with_what_it_would_have_taken() -> None:
-    ours = sample(plan.MOST, catalog.OURS, wall=9.0)
-    cut = sample(plan.MOST, catalog.DEFAULT, wall=None, seconds=50.0, pods_made=4)
+    ours = sample(plan.MOST, peers.OURS, wall=9.0)
+    cut = sample(plan.MOST, peers.DEFAULT, wall=None, seconds=50.0, pods_made=4)
     text = "2. most jobs: at most a tenth of training-operator's time"
     assert verdicts(ours, cut)[text] is True
-    assert verdicts(sample(plan.MOST, catalog.OURS, wall=11.0), cut)[text] is False
+    assert verdicts(sample(plan.MOST, peers.OURS, wall=11.0), cut)[text] is False
 
 
 @pytest.mark.parametrize(("writes", "reached"), [(1010.0, True), (2000.0, False)])
 def test_no_call_but_the_pods_creation(writes: float, reached: bool) -> None:
-    one = Sample("1000 replicas", catalog.OURS, 1, 1, 1000, wall=1.0, writes=writes)
+    one = Sample("1000 replicas", peers.OURS, 1, 1, 1000, wall=1.0, writes=writes)
     assert verdicts(one)["3. 1000 replicas: no API call per replica but its pod's creation"] is reached
 
 
 @pytest.mark.parametrize(("share", "reached"), [(0.005, True), (0.02, False)])
 def test_idle(share: float, reached: bool) -> None:
     assert (
-        verdicts(sample(plan.IDLE, catalog.OURS, extra={"core_share": share}))["7. idle: below 1% of a core"] is reached
+        verdicts(sample(plan.IDLE, peers.OURS, extra={"core_share": share}))["7. idle: below 1% of a core"] is reached
     )
 
 
 def test_finished_jobs_cost_nothing() -> None:
     text = "4. a new job among finished ones: within 1.2 times one without them"
-    alone = sample(plan.ALONE, catalog.OURS, wall=1.0)
-    elsewhere = sample(plan.ONE, catalog.OURS, wall=0.5)
-    assert verdicts(elsewhere, alone, sample(plan.FINISHED, catalog.OURS, wall=1.2))[text] is True
-    assert verdicts(alone, sample(plan.FINISHED, catalog.OURS, wall=1.3))[text] is False
+    alone = sample(plan.ALONE, peers.OURS, wall=1.0)
+    elsewhere = sample(plan.ONE, peers.OURS, wall=0.5)
+    assert verdicts(elsewhere, alone, sample(plan.FINISHED, peers.OURS, wall=1.2))[text] is True
+    assert verdicts(alone, sample(plan.FINISHED, peers.OURS, wall=1.3))[text] is False
 
 
 @pytest.mark.parametrize(("writes", "reached"), [(10.0, True), (1010.0, False)])
 def test_a_reconcile_with_nothing_to_do_writes_nothing(writes: float, reached: bool) -> None:
-    one = Sample(plan.RESTART, catalog.OURS, 1, 1, 4, wall=1.0, writes=writes, extra={"present": 1000})
+    one = Sample(plan.RESTART, peers.OURS, 1, 1, 4, wall=1.0, writes=writes, extra={"present": 1000})
     assert verdicts(one)["5. a reconcile with nothing to do: no write"] is reached
 
 
 @pytest.mark.parametrize(("cpu", "reached"), [(12.0, True), (13.0, False)])
 def test_the_cost_of_a_job_must_not_depend_on_how_many_there_are(cpu: float, reached: bool) -> None:
-    few = Sample(plan.MANY, catalog.OURS, 1, 100, 400, wall=1.0, cpu=1.0)
-    many = Sample(plan.MOST, catalog.OURS, 1, 1000, 4000, wall=9.0, cpu=cpu)
+    few = Sample(plan.MANY, peers.OURS, 1, 100, 400, wall=1.0, cpu=1.0)
+    many = Sample(plan.MOST, peers.OURS, 1, 1000, 4000, wall=9.0, cpu=cpu)
     text = "6. cost grows linearly: CPU of a job with many others within 1.25 times that with few"
     assert verdicts(few, many)[text] is reached
     assert verdicts(few)[text] is None
@@ -73,51 +72,51 @@ def test_the_cost_of_a_job_must_not_depend_on_how_many_there_are(cpu: float, rea
 @pytest.mark.parametrize(
     ("text", "workload", "peer", "factor"),
     [
-        ("2. many jobs: at most half of its time with its limits lifted", plan.MANY, catalog.LIFTED, 0.5),
-        ("2. many jobs: within 1.15 times the baseline", plan.MANY, catalog.BASELINE, 1.15),
-        ("2. most jobs: within 1.5 times the Go baseline", plan.MOST, catalog.GO_BASELINE, 1.5),
-        ("2. 20 TFJobs: no slower than training-operator with its limits lifted", "20 TFJobs", catalog.LIFTED, 1.0),
-        ("3. 1000 replicas: at most a tenth of training-operator's time", "1000 replicas", catalog.DEFAULT, 0.1),
-        ("3. 1000 replicas: within 1.15 times the baseline", "1000 replicas", catalog.BASELINE, 1.15),
+        ("2. many jobs: at most half of its time with its limits lifted", plan.MANY, peers.LIFTED, 0.5),
+        ("2. many jobs: within 1.15 times the baseline", plan.MANY, peers.BASELINE, 1.15),
+        ("2. most jobs: within 1.5 times the Go baseline", plan.MOST, peers.GO_BASELINE, 1.5),
+        ("2. 20 TFJobs: no slower than training-operator with its limits lifted", "20 TFJobs", peers.LIFTED, 1.0),
+        ("3. 1000 replicas: at most a tenth of training-operator's time", "1000 replicas", peers.DEFAULT, 0.1),
+        ("3. 1000 replicas: within 1.15 times the baseline", "1000 replicas", peers.BASELINE, 1.15),
     ],
 )
 def test_a_time_is_compared_with_a_peers(text: str, workload: str, peer: str, factor: float) -> None:
     theirs = sample(workload, peer, wall=10.0)
-    assert verdicts(sample(workload, catalog.OURS, wall=10 * factor), theirs)[text] is True
-    assert verdicts(sample(workload, catalog.OURS, wall=10 * factor + 0.1), theirs)[text] is False
+    assert verdicts(sample(workload, peers.OURS, wall=10 * factor), theirs)[text] is True
+    assert verdicts(sample(workload, peers.OURS, wall=10 * factor + 0.1), theirs)[text] is False
 
 
 @pytest.mark.parametrize(
     ("text", "peer", "factor"),
     [
-        ("2. many jobs: CPU within twice the baseline's", catalog.BASELINE, 2.0),
-        ("2. many jobs: CPU at most half of training-operator's", catalog.DEFAULT, 0.5),
+        ("2. many jobs: CPU within twice the baseline's", peers.BASELINE, 2.0),
+        ("2. many jobs: CPU at most half of training-operator's", peers.DEFAULT, 0.5),
     ],
 )
 def test_the_processor_time_is_compared_with_a_peers(text: str, peer: str, factor: float) -> None:
     theirs = sample(plan.MANY, peer, cpu=10.0)
-    assert verdicts(sample(plan.MANY, catalog.OURS, cpu=10 * factor), theirs)[text] is True
-    assert verdicts(sample(plan.MANY, catalog.OURS, cpu=10 * factor + 0.1), theirs)[text] is False
+    assert verdicts(sample(plan.MANY, peers.OURS, cpu=10 * factor), theirs)[text] is True
+    assert verdicts(sample(plan.MANY, peers.OURS, cpu=10 * factor + 0.1), theirs)[text] is False
     cut_off = sample(plan.MANY, peer, wall=None, cpu=10.0)
-    assert verdicts(sample(plan.MANY, catalog.OURS, cpu=1.0), cut_off)[text] is None
+    assert verdicts(sample(plan.MANY, peers.OURS, cpu=1.0), cut_off)[text] is None
 
 
 @pytest.mark.parametrize(("mib", "reached"), [(120, True), (121, False)])
 def test_the_memory_at_rest(mib: int, reached: bool) -> None:
-    one = sample(plan.IDLE, catalog.OURS, peak_bytes=mib * 2**20, extra={"core_share": 0.0})
+    one = sample(plan.IDLE, peers.OURS, peak_bytes=mib * 2**20, extra={"core_share": 0.0})
     assert verdicts(one)["7. idle: at most 120 MiB"] is reached
 
 
 def test_the_other_engine_is_compared_with_this_one() -> None:
-    engine = catalog.ANSIBLE_OPERATOR
-    ours = [sample(w, catalog.OURS, wall=1.0, cpu=2.0) for w in (plan.ONE, plan.MANY, "1000 replicas")]
+    engine = peers.ENGINE
+    ours = [sample(w, peers.OURS, wall=1.0, cpu=2.0) for w in (plan.ONE, plan.MANY, "1000 replicas")]
     assert not any("ansible-operator" in text for text in verdicts(*ours)), "it did not take part"
     theirs = [
         sample(plan.ONE, engine, wall=3.0),
         sample(plan.MANY, engine, wall=2.1, cpu=6.0),
         sample("1000 replicas", engine, wall=1.2),
         sample(plan.IDLE, engine, peak_bytes=151 * 2**20),
-        sample(plan.MANY, catalog.DEFAULT, wall=8.4),
+        sample(plan.MANY, peers.DEFAULT, wall=8.4),
     ]
     found = verdicts(*ours, *theirs)
     assert {text.partition(", ")[2]: reached for text, reached in found.items() if text.startswith("9.")} == {
@@ -134,8 +133,8 @@ def test_the_other_engine_is_compared_with_this_one() -> None:
 
 
 def test_a_goal_shows_the_ratio_of_the_most_different_rounds() -> None:
-    ours = (sample(plan.MANY, catalog.OURS, round_=n, wall=w) for n, w in ((1, 3.0), (2, 2.0), (3, 4.0)))
-    theirs = (sample(plan.MANY, catalog.LIFTED, round_=n, wall=w) for n, w in ((1, 4.0), (2, 2.5), (3, 5.0)))
+    ours = (sample(plan.MANY, peers.OURS, round_=n, wall=w) for n, w in ((1, 3.0), (2, 2.0), (3, 4.0)))
+    theirs = (sample(plan.MANY, peers.LIFTED, round_=n, wall=w) for n, w in ((1, 4.0), (2, 2.5), (3, 5.0)))
     (found,) = (
         g
         for g in goals.goals(Samples([*ours, *theirs]), ())
@@ -148,11 +147,11 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     samples = Samples(
         [
             *(
-                sample(plan.MANY, catalog.OURS, round_=n, wall=w, cpu=0.5, writes=20.0, reconciles=6.0)
+                sample(plan.MANY, peers.OURS, round_=n, wall=w, cpu=0.5, writes=20.0, reconciles=6.0)
                 for n, w in ((1, 2.0), (2, 1.0), (3, 4.0))
             ),
-            sample(plan.MANY, catalog.BASELINE, wall=1.0, peak_bytes=2**20),
-            sample(plan.MANY, catalog.DEFAULT, wall=None, seconds=10.0, pods_made=4),
+            sample(plan.MANY, peers.BASELINE, wall=1.0, peak_bytes=2**20),
+            sample(plan.MANY, peers.DEFAULT, wall=None, seconds=10.0, pods_made=4),
         ]
     )
     found = report.rows(samples, TITLES)
@@ -162,17 +161,17 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     assert (default[4], default[6], default[-1]) == ("> 20", "10.00", "4 of 8 pods after 10 s")
     assert ours[10:13] == ["3.0", "0.0 + 10.0", "0.250"]
     assert baseline[10] == "-"
-    head, first, *_ = report.as_csv(found).splitlines()
+    head, first, *_ = as_csv(list(found[0]), found).splitlines()
     assert head.startswith('workload,peer,jobs of pods,rounds,"all pods, s"') and first.startswith(
         "many jobs,this operator,"
     )
     table = list(report.times(found))
-    assert table[0] == f"| workload | this operator | {TITLES[catalog.BASELINE]} | {TITLES[catalog.DEFAULT]} |"
+    assert table[0] == f"| workload | this operator | {TITLES[peers.BASELINE]} | {TITLES[peers.DEFAULT]} |"
     assert table[2:] == ["| many jobs | 2.00 | 1.00 (0.50) | > 20 (10.00) |"]
 
 
 def test_the_document_lists_skipped_workloads_and_missed_goals() -> None:
-    samples = Samples([sample(plan.ONE, catalog.OURS, wall=2.0), sample(plan.ONE, catalog.DEFAULT, wall=1.0)])
+    samples = Samples([sample(plan.ONE, peers.OURS, wall=2.0), sample(plan.ONE, peers.DEFAULT, wall=1.0)])
     text = report.document(samples, TITLES, {"machine": "of wood"}, (1000,), ["round 2: no time left"])
     assert "| 1. one job: no slower than training-operator | 2.00 s against 1.00 s: 2.00 times | **no** |" in text
     assert "- machine: of wood" in text

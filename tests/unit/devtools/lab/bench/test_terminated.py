@@ -9,6 +9,7 @@ import pytest
 from support import terminated
 
 BENCH = """
+from contextlib import contextmanager
 from types import SimpleNamespace
 from devtools.lab.bench import cli
 
@@ -17,17 +18,17 @@ class Session:
     run = block
 
 class Bench(cli.Bench):
-    @classmethod
-    def on_cluster(cls, *_):
-        context = SimpleNamespace(client=None, deadline=float("inf"), say=print)
-        return cls(context, Path("unused"), True, {})
     def write(self):
         print("written:", *self.left_out)
 
-cli.SCRATCH = Path(os.environ["DLJOB_CLUSTER_DIR"])
-cli.account.remove = lambda client: print("account removed")
-cli.catalog.chosen = lambda names, more: cli.catalog.PEERS[:1]
-cli.Session, cli.Bench = Session, Bench
+@contextmanager
+def prepared(*_):
+    yield SimpleNamespace()
+    print("account removed")
+
+cli.facts = lambda ground: {}
+cli.peers.chosen = lambda names, more: cli.peers.PEERS[:1]
+cli.prepared, cli.Session, cli.Bench = prepared, Session, Bench
 sys.exit(cli.main([]))
 """
 
@@ -36,7 +37,7 @@ sys.exit(cli.main([]))
 def test_the_measurements_are_written(number: signal.Signals, tmp_path: Path) -> None:
     done = terminated.run(BENCH, number, tmp_path)
     assert done.returncode == 1, done.stderr
-    *_, removed, written, cluster = done.stdout.splitlines()
+    *_, written, removed, cluster = done.stdout.splitlines()
     assert (removed, written) == ("account removed", "written: the run was interrupted")
     assert "make cluster-down" in cluster
 
@@ -45,7 +46,8 @@ GROWTH = """
 from types import SimpleNamespace
 from devtools.lab.bench import growth
 
-growth.lifecycle = SimpleNamespace(exists=lambda _: False, up=block, down=lambda _: print("cluster deleted"))
+growth.prepared = block
+growth.lifecycle = SimpleNamespace(exists=lambda _: False, down=lambda _: print("cluster deleted"))
 growth.cli.SCRATCH = Path(os.environ["DLJOB_CLUSTER_DIR"])
 sys.exit(growth.main([]))
 """

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 from devtools.lab.bench import session
-from devtools.lab.bench.observer import Observer, Seen
+from devtools.lab.bench.observer import Observer, Seen, conditions
 
 
 class Observed:
@@ -55,3 +55,9 @@ def test_an_event_that_never_came() -> None:
     assert found["first_pod"] == (1.0, None)
     assert found["all_pods"] == (None, None)
     assert found["wall"] is found["wall_running"] is None
+
+
+def test_conditions_that_hold() -> None:
+    status = {"conditions": [{"type": "Created", "status": "True"}, {"type": "Running", "status": "False"}]}
+    assert conditions(status) == {"Created"}
+    assert conditions({}) == set()

@@ -79,12 +79,12 @@ def test_every_job_ends(state: str, lost: int) -> None:
 )
 def test_no_job_vanishes_that_nothing_has_deleted(seen: Any, deleted: bool, listed: bool, found: list[str]) -> None:
     made = History()
-    made.job_created(job())
+    made.created.add(JOB)
     if seen:
         made.job_event("ADDED", seen, 0.0)
         made.job_event("DELETED", seen, 1.0)
     if deleted:
-        made.all_deleted()
+        made.deleted.add(JOB)
     assert rules(checker.vanished_jobs([job()] if listed else [], made)) == found
 
 

@@ -49,8 +49,3 @@ def test_a_duration_is_within_its_bounds() -> None:
 @pytest.mark.parametrize(("pick", "chosen"), [(0.0, "a"), (0.5, "b"), (0.999, "c")])
 def test_a_fault_chooses_one_of_the_present_objects(pick: float, chosen: str) -> None:
     assert Fault(0, "pod deleted", 0, 0.0, pick=pick).chosen(["a", "b", "c"]) == chosen
-
-
-def test_a_round_has_its_own_faults() -> None:
-    made = faults.schedule(1, TIMING)
-    assert sum(len(faults.of_round(made, number)) for number in range(TIMING.rounds)) == 300

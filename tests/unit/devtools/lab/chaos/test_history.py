@@ -96,7 +96,8 @@ def test_the_pods_of_a_batch_job_are_those_that_it_controls() -> None:
 def test_a_list_ends_what_it_lacks() -> None:
     history = History()
     history.pod_event("ADDED", pod("1"), 1.0)
-    history.listed_pods([pod("2")], 2.0)
+    history.pod_event("ADDED", pod("2", rank="worker-1"), 1.0)
+    history.lack_pods({"2"})
     assert [one.uid for one in history.pods.values() if one.exists] == ["2"]
 
 
@@ -136,7 +137,7 @@ def test_jobs_of_other_kinds_survive_a_list() -> None:
     history = History()
     history.job_event("ADDED", job(), 1.0)
     history.job_event("ADDED", job(uid="other", kind="TFJob"), 1.0)
-    history.listed_jobs(("kubeflow.org/mxjobs",), [], 2.0)
+    history.lack_jobs("kubeflow.org", "MXJob", set())
     assert [one.uid for one in history.jobs.values() if one.exists] == ["other"]
 
 

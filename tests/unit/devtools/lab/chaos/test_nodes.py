@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from devtools.lab.chaos.faults import Fault
 from devtools.lab.chaos.nodes import Nodes
-from devtools.lab.chaos.upstream import Client
+from devtools.testbed.client import Client
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NODES = "/api/v1/nodes"
@@ -93,6 +93,6 @@ def test_a_restart_waits_for_the_end_of_kwok() -> None:
     with subprocess.Popen(["bash", "-c", slow], stdout=subprocess.PIPE) as kwok:
         assert kwok.stdout is not None
         kwok.stdout.readline()
-        nodes._process = kwok  # noqa: SLF001 - a process that stands for kwok
+        nodes._kwok.process = kwok  # noqa: SLF001 - a process that stands for kwok
         nodes.restart()
         assert kwok.returncode is not None

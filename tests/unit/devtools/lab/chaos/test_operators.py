@@ -39,7 +39,6 @@ def test_a_process_is_found_by_the_start_that_it_belongs_to() -> None:
 def test_what_an_earlier_start_has_left_is_resumed_too(tmp_path: Path) -> None:
     """A stopped process whose operator was killed meanwhile could never end."""
     operator = Operator("a", tmp_path / "kubeconfig", tmp_path, (), 0)
-    operator.starts = 2
     environment = {**os.environ, MARK: operator.mark(0)}
     with subprocess.Popen([sys.executable, "-c", "input()"], env=environment, stdin=subprocess.PIPE) as child:
         os.kill(child.pid, signal.SIGSTOP)

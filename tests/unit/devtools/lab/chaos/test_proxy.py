@@ -15,7 +15,6 @@ import pytest
 from devtools.lab.chaos.faults import BY_NAME, Fault
 from devtools.lab.chaos.injector import Injector
 from devtools.lab.chaos.proxy import Proxy, Trail, write_kubeconfig
-from devtools.lab.chaos.upstream import Upstream
 from support.polling import until
 
 PODS = "/api/v1/namespaces/n/pods"
@@ -50,14 +49,9 @@ class Server(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-class PlainUpstream(Upstream):
-    """The server of this test, which needs no certificate."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-
-    def connect(self, timeout: float | None) -> Any:
-        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=timeout)
+def address(server: ThreadingHTTPServer) -> str:
+    """Its URL; it needs no certificate."""
+    return f"http://127.0.0.1:{server.server_address[1]}"
 
 
 @pytest.fixture
@@ -72,7 +66,7 @@ def proxy(bodies: list[bytes]) -> Iterator[Proxy]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    with Proxy("a", PlainUpstream(server.server_address[1]), Trail(), Injector()) as made:
+    with Proxy("a", address(server), None, Trail(), Injector()) as made:
         yield made
     server.shutdown()
     server.server_close()
@@ -221,7 +215,7 @@ def test_a_write_is_of_a_time_before_its_effect(proxy: Proxy, bodies: list[bytes
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Server,), {"bodies": slow}))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    proxy.upstream = PlainUpstream(server.server_address[1])
+    proxy.server = address(server)
     writer = threading.Thread(target=request, args=(proxy,), daemon=True)
     writer.start()
     until(lambda: bool(slow))

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 from devtools.lab.chaos.faults import Fault
-from devtools.lab.chaos.upstream import Client
 from devtools.lab.chaos.webhook import PATH, SilentWebhook
+from devtools.testbed.client import Client
 
 NODE = {"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}]}}
 Later = list[tuple[float, Callable[[], None]]]

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from devtools.definitions import definitions
-from devtools.lab.chaos import shapes, stages, workload
+from devtools.lab.chaos import resources, shapes, workload
+from devtools.lab.chaos.history import ATTEMPT, JOB_GROUPS
+from devtools.lab.chaos.nodes import pod_stages
 from devtools.lab.chaos.shapes import SHAPES
-from devtools.lab.chaos.workload import RESOURCES, WATCHED, Job
+from devtools.lab.chaos.workload import Job
 
 ALL = workload.jobs(1, 0, len(SHAPES))
 
@@ -28,13 +30,19 @@ def served() -> set[tuple[str, str, str]]:
 
 def test_every_kind_and_version_of_the_operator_has_a_job() -> None:
     made = {(*job.manifest["apiVersion"].split("/"), job.manifest["kind"]) for job in ALL}
-    assert made == {(*api_version.split("/"), kind) for api_version, kind in RESOURCES}
-    assert served() - made <= {("kubeflow.org", "v1", "Caffe2Job")}
+    assert made == served()
+    assert set(JOB_GROUPS) == {group for group, _, _ in made}
 
 
-def test_each_resource_is_watched_once() -> None:
-    assert len(WATCHED) == len({(one.group, one.plural) for one in RESOURCES.values()})
-    assert {one.version for one in WATCHED if one.plural == "tfjobs" and one.group == "kubeflow.org"} == {"v1"}
+def test_each_kind_is_watched_once() -> None:
+    watched = resources.watched()
+    assert len(watched) == len({(group, kind) for group, _, kind in served()})
+    assert {one.version for one in watched if one.plural == "tfjobs" and one.group == "kubeflow.org"} == {"v1"}
+
+
+def test_the_collection_of_a_job_is_that_of_its_version() -> None:
+    manifest = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob"}
+    assert resources.collection_of(manifest, "n") == "/apis/kubeflow.org/v2beta1/namespaces/n/mpijobs"
 
 
 def test_a_seed_determines_the_jobs() -> None:
@@ -74,13 +82,13 @@ def test_a_launcher_never_ends_in_the_future() -> None:
 
 def test_a_worker_that_may_not_be_replaced_belongs_to_a_job_that_fails() -> None:
     for shape in workload.titled("MPI"):
-        spec = shape.build(random.Random("a"))["spec"]
+        spec = shape.build(random.Random("a"), "j", {})["spec"]
         worker = (spec.get("mpiReplicaSpecs") or spec["replicas"])["Worker"]
         assert (worker["restartPolicy"] == "Never") == (shape.title == "MPIJob, failed worker"), shape.title
 
 
 def test_the_paths_of_owned_objects() -> None:
-    assert [one.path("n") for one in workload.OWNED] == [
+    assert [one.collection("n") for one in resources.OWNED] == [
         "/api/v1/namespaces/n/pods",
         "/api/v1/namespaces/n/services",
         "/api/v1/namespaces/n/configmaps",
@@ -114,18 +122,19 @@ def test_a_list_cannot_be_suspended() -> None:
 
 
 def test_the_stages_read_the_annotations_of_the_jobs() -> None:
-    text = yaml.safe_dump_all(stages.pod_stages())
-    for name in (shapes.EXIT, shapes.FIRST_EXIT, shapes.SECONDS, shapes.TIME, shapes.UNLUCKY_EXIT, stages.ATTEMPT):
+    text = yaml.safe_dump_all(pod_stages())
+    for name in (shapes.EXIT, shapes.FIRST_EXIT, shapes.SECONDS, shapes.TIME, shapes.UNLUCKY_EXIT, ATTEMPT):
         assert name in text
-    templates = [stage["spec"]["next"].get("statusTemplate", "") for stage in stages.pod_stages()]
-    assert sum(f'regexMatch "{shapes.UNLUCKY}"' in one for one in templates) == 2
-    assert not any(word in text for word in ("LAST_EXIT", '"ATTEMPT"', '"TIME"', '"UNLUCKY'))
+    templates = [stage["spec"]["next"].get("statusTemplate", "") for stage in pod_stages()]
+    assert sum(f'regexMatch "{shapes.UNLUCKY}"' in one for one in templates) == 3
+    killed = [one for one in templates if '{{ if .metadata.deletionTimestamp }}{{ $exit = "137" }}' in one]
+    assert killed == [one for one in templates if "exitCode" in one]
 
 
 def matching(pod: Any) -> list[str]:
     """The stages that are for ``pod``, by the selectors that kwok evaluates."""
     found = []
-    for stage in stages.pod_stages():
+    for stage in pod_stages():
         terms = stage["spec"]["selector"]["matchExpressions"]
         if all(holds(term, value_at(pod, term["key"])) for term in terms):
             found.append(stage["metadata"]["name"].removeprefix("chaos-pod-"))
@@ -149,7 +158,7 @@ def holds(term: Any, value: Any) -> bool:
 def simulated(phase: str = "", *, deleted: bool = False, attempt: int = 0, **annotations: str) -> Any:
     names = {"exit": shapes.EXIT, "first_exit": shapes.FIRST_EXIT}
     metadata: dict[str, Any] = {
-        "labels": {stages.ATTEMPT: str(attempt)},
+        "labels": {ATTEMPT: str(attempt)},
         "annotations": {names[name]: text for name, text in annotations.items()},
     }
     if deleted:
@@ -180,4 +189,4 @@ def test_a_pod_is_in_one_stage_at_most(pod: Any, stages_of_it: list[str]) -> Non
 
 def test_finalizers_are_left_to_their_owner() -> None:
     """The controller of batch Jobs would not count a pod that has lost its finalizer."""
-    assert not any("finalizers" in stage["spec"]["next"] for stage in stages.pod_stages())
+    assert not any("finalizers" in stage["spec"]["next"] for stage in pod_stages())

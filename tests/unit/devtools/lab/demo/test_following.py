@@ -1,48 +1,76 @@
-"""The demo shows a job's pods while it runs, and ignores API errors when the cluster stops afterwards."""
+"""The demo shows what changes of a job and of its pods, and ignores a lost connection when the job is over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import queue
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import urllib3
-from devtools.lab.demo import training
-from kubernetes import client
+from devtools.lab.demo.training import Training
+from devtools.testbed.client import Client, Refused
+
+MANIFEST = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": "digits"}}
 
 
-class Lost:
-    """A job whose pods and logs can no longer be read."""
+class Log(Client):
+    """A client of a log with these lines, and then an error. ``paths`` are those asked for."""
 
-    def __init__(self, error: Exception) -> None:
-        self._error = error
+    def __init__(self, *lines: bytes, error: Exception | None = None) -> None:
+        self.found, self.error = lines, error
+        self.paths: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def pods(self, uid: str, timeout: float) -> Any:
-        raise self._error
+    def connect(self, timeout: float | None) -> Any: ...
 
-    def log(self, pod: str, container: str, follow: bool = False) -> Any:
-        raise self._error
-
-
-FOLLOWERS: list[Callable[[Any, training.Show], None]] = [
-    lambda job, show: training.follow_pods(job, "u-1", show, 60),
-    lambda job, show: training.follow_log(job, "digits-worker-0", "mxnet", show),
-]
+    def lines(self, connection: Any, path: str, accept: str = "") -> Iterator[bytes]:
+        self.paths.put(path)
+        yield from self.found
+        if self.error is not None:
+            raise self.error
 
 
-@pytest.mark.parametrize("follow", FOLLOWERS)
-@pytest.mark.parametrize(
-    "error", [urllib3.exceptions.ProtocolError("Response ended prematurely"), client.ApiException(403, "Forbidden")]
-)
+@pytest.mark.parametrize("error", [ConnectionResetError("ended prematurely"), Refused(403, "ended prematurely")])
 def test_a_lost_connection_is_reported_only_while_the_job_runs(
-    follow: Callable[[Any, training.Show], None], error: Exception, capsys: pytest.CaptureFixture[str]
+    error: Exception, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show = training.Show()
-    follow(Lost(error), show)
+    training = Training(Log(b"epoch 1\n", error=error), MANIFEST)
+    training.follow_log("/log")
     output = capsys.readouterr().out
-    assert "cannot be followed: " in output
-    assert ("prematurely" if isinstance(error, urllib3.exceptions.HTTPError) else "Forbidden") in output
+    assert "worker 0 | epoch 1\n" in output
+    assert "cannot be followed: " in output and "prematurely" in output
 
-    show.over.set()
-    follow(Lost(error), show)
-    assert capsys.readouterr().out == ""
+    training.over.set()
+    training.follow_log("/log")
+    assert "cannot be followed" not in capsys.readouterr().out
+
+
+def pod(name: str, index: str, phase: str) -> dict[str, Any]:
+    labels = {"dljob.operator/replica-type": name, "dljob.operator/replica-index": index}
+    metadata = {"name": f"digits-{name}-{index}", "labels": labels}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "mxnet"}]}, "status": {"phase": phase}}
+
+
+def test_each_phase_is_shown_once_and_the_log_of_worker_0_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    client = Log()
+    training = Training(client, MANIFEST)
+    for one in (pod("worker", "0", "Pending"), *[pod("worker", "0", "Running")] * 2, pod("server", "0", "Running")):
+        training.pod_changed("MODIFIED", one, 0.0)
+    training.pod_changed("DELETED", pod("server", "0", "Running"), 0.0)
+    shown = [line.split(" s  ")[1] for line in capsys.readouterr().out.splitlines()]
+    assert shown == [
+        "pod digits-worker-0: Pending", "pod digits-worker-0: Running",
+        "pod digits-server-0: Running", "pod digits-server-0: Deleted",
+    ]  # fmt: skip
+    assert client.paths.get(timeout=10).endswith("/pods/digits-worker-0/log?container=mxnet&follow=true")
+    assert client.paths.empty()
+
+
+@pytest.mark.parametrize(("phase", "is_over"), [("Running", False), ("Done", True), ("Failed", True)])
+def test_the_job_is_over_in_a_final_phase(phase: str, is_over: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    training = Training(Log(), MANIFEST)
+    training.job_changed("ADDED", {}, 0.0)
+    assert not capsys.readouterr().out
+    for _ in range(2):
+        training.job_changed("MODIFIED", {"status": {"phase": phase, "state": "x", "reason": "why"}}, 0.0)
+    assert capsys.readouterr().out.count(f"job: {phase}, state x, replicas - (why)\n") == 1
+    assert training.over.is_set() == is_over

@@ -10,8 +10,7 @@ import pytest
 from devtools.lab.fuzz import cases, mutations, values
 from devtools.lab.fuzz.cases import MUTATED, POD, STATUS, UID, case, forged_pod, nonsense_status, with_uid
 from devtools.lab.fuzz.judge import levels
-from devtools.lab.load.jobs import small_job
-from devtools.lab.load.kinds import read_kinds
+from devtools.testbed.jobs import kind_of, read_kinds
 
 KINDS = read_kinds()
 CASES = [case(KINDS, 7, number) for number in range(400)]
@@ -45,7 +44,7 @@ def test_a_mutation_changes_the_job(name: str) -> None:
     mutation, _ = mutations.MUTATIONS[name]
     changed = 0
     for number in range(20):
-        manifest = small_job("kubeflow.org/v1", "MXJob", "x", run_policy={"suspend": False})
+        manifest = kind_of("kubeflow.org/v1", "MXJob").small_job("x", run_policy={"suspend": False})
         before = json.dumps(manifest)
         mutation(random.Random(number), manifest)
         changed += json.dumps(manifest) != before
@@ -56,14 +55,14 @@ def test_mutations_leave_the_tables_of_values_alone() -> None:
     before = json.dumps([values.OF_OTHER_TYPES, values.QUANTITIES])
     for number in range(300):
         rng = random.Random(number)
-        mutations.mutate(rng, small_job("kubeflow.org/v1", "TFJob", "x"), 5)
+        mutations.mutate(rng, kind_of("kubeflow.org/v1", "TFJob").small_job("x"), 5)
     assert json.dumps([values.OF_OTHER_TYPES, values.QUANTITIES]) == before
 
 
 def test_deep_objects_are_on_both_sides_of_the_limit() -> None:
     found = set()
     for number in range(60):
-        manifest = small_job("kubeflow.org/v1", "MXJob", "x")
+        manifest = kind_of("kubeflow.org/v1", "MXJob").small_job("x")
         mutations.deep(random.Random(number), manifest)
         found.add(levels(manifest) > 100)
     assert found == {True, False}
@@ -77,14 +76,14 @@ def test_the_deepest_objects_can_be_copied_and_sent() -> None:
 def test_large_objects_are_on_both_sides_of_etcds_limit() -> None:
     found = set()
     for number in range(40):
-        manifest = small_job("kubeflow.org/v1", "MXJob", "x")
+        manifest = kind_of("kubeflow.org/v1", "MXJob").small_job("x")
         mutations.large(random.Random(number), manifest)
         found.add(len(json.dumps(manifest)) > 1.5 * 2**20)
     assert found == {True, False}
 
 
 def test_a_forged_pod_refers_to_the_job() -> None:
-    manifest = small_job("kubeflow.org/v1", "MXJob", "x")
+    manifest = kind_of("kubeflow.org/v1", "MXJob").small_job("x")
     pods = [with_uid(forged_pod(random.Random(number), manifest), "u1") for number in range(30)]
     assert UID not in json.dumps(pods)
     owners = [reference for pod in pods for reference in pod["metadata"].get("ownerReferences", [])]

@@ -14,7 +14,7 @@ from devtools.lab.fuzz import cli, report
 from devtools.lab.fuzz.beside import Times, delays, summary
 from devtools.lab.fuzz.cases import case
 from devtools.lab.fuzz.run import Memory, Result, Violation, identity
-from devtools.lab.load.kinds import read_kinds
+from devtools.testbed.jobs import read_kinds
 
 KINDS = read_kinds()
 TITLE = KINDS[0].title
@@ -51,7 +51,7 @@ def test_the_memory_is_that_of_some_of_the_batches() -> None:
 
 def test_the_committed_report_has_the_machine_the_outcomes_and_the_memory() -> None:
     found = result()
-    found.facts = {"machine": "two cores", "this operator": "commit abc", "peers": "none"}
+    found.facts = {"machine": "two cores", "this operator": "commit abc"}
     found.seconds, found.complete, found.memory = 840.0, True, [Memory(0, 173 << 20, 60 << 20)]
     text = report.document(found, "--seed 7 --objects 5")
     assert 'Written by `make fuzz FUZZ="--seed 7 --objects 5"`.' in text
@@ -59,7 +59,7 @@ def test_the_committed_report_has_the_machine_the_outcomes_and_the_memory() -> N
     assert f"| {TITLE} | 5 | 2 | 3 | 2 | 1 | 0 | 0 | 0 |" in text
     assert "- healthy jobs undisturbed: 1; first pod after" in text
     assert "| 0 | 173 MiB | 60 MiB |" in text
-    assert "peers" not in text and "incomplete" not in text
+    assert "incomplete" not in text
 
 
 @pytest.mark.parametrize(

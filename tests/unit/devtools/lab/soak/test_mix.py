@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from devtools.lab.load.kinds import read_kinds
 from devtools.lab.soak.mix import ATTEMPT, CYCLE, INDEX, PERMANENT, RETRYABLE, TYPE, Life, fitting, job, succeeding
+from devtools.testbed.jobs import read_kinds
 
 KINDS = fitting(read_kinds())
 JOBS = [job(KINDS, number, 10) for number in range(len(KINDS) * len(CYCLE) * 2)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from devtools.lab.load.kinds import read_kinds
 from devtools.lab.soak.run import owned_collections
+from devtools.testbed.jobs import read_kinds
 
 OF_ALL = {"pods", "services", "endpointslices"}
 RIGHTS = {"serviceaccounts", "roles", "rolebindings"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from devtools.lab.load.kinds import read_kinds
 from devtools.lab.soak.mix import Life, SoakJob, job
 from devtools.lab.soak.progress import DELETE, RESUME, Progress
+from devtools.testbed.jobs import read_kinds
 
 KINDS = read_kinds()
 SUSPENDED = {"conditions": [{"type": "Suspended", "status": "True"}]}

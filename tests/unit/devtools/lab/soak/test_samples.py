@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from devtools.lab.bench import plots
-from devtools.lab.load.resources import ProcessUse, Use
 from devtools.lab.soak import report
 from devtools.lab.soak.mix import Life
 from devtools.lab.soak.progress import Done
@@ -23,6 +22,7 @@ from devtools.lab.soak.samples import (
     series,
     window,
 )
+from devtools.testbed.usage import ProcessUse, Use
 
 MIB = 2**20
 
@@ -127,12 +127,12 @@ def test_the_document_has_every_row() -> None:
         "logged": [],
     }  # fmt: skip
     in_turn = in_turn_rows((done_in(0.1), done_in(0.11)), (done_in(0.02), done_in(0.02)))
-    text = report.document(rows(SAMPLES, DONE), in_turn, summary, {"machine": "two cores", "peers": "none"})
+    text = report.document(rows(SAMPLES, DONE), in_turn, summary, {"machine": "two cores"})
     assert "| memory of all processes (PSS) | 210.0 MiB | 231.0 MiB | **1.10** | 1.05 |" in text
     assert "| first pod, p50 | 0.100 s | 0.200 s | **2.00** | 1.05 |" in text
     assert "| first pod, p50 | 0.100 s | 0.110 s | **1.10** (1.10 to 1.10) | 1.05 |" in text
     assert "| first pod, p99 | 0.100 s | 0.110 s | 1.10 (1.10 to 1.10) | 1.50 |" in text
-    assert "4,000 jobs" in text and "two cores" in text and "peers" not in text
+    assert "4,000 jobs" in text and "two cores" in text
     assert "from job 1,000 to job 2,000" in text
     assert "- stopped early: interrupted" in text
     assert "| load average | 3 | 3 | 1.00 |  |" in text

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from devtools.paths import ROOT
-from devtools.testbed.cluster import api, cli, gobuild, gpu, kwok, lifecycle, shell, versions
+from devtools.testbed import client
+from devtools.testbed.cluster import cli, gobuild, gpu, kwok, lifecycle, shell, versions
 from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.settings import Settings, settings_from
 from devtools.testbed.cluster.state import State
@@ -207,13 +208,13 @@ def kubeconfig(**changes: object) -> str:
 
 
 def test_kubeconfig_is_read() -> None:
-    assert api.parse_kubeconfig(kubeconfig()) == api.Access("https://127.0.0.1:6", "ca", "cert", "key")
+    assert client.parse_kubeconfig(kubeconfig()) == client.Access("https://127.0.0.1:6", "ca", "cert", "key")
 
 
 @pytest.mark.parametrize("changes", [{"current-context": "other"}, {"users": [{"name": "u", "user": {"token": "t"}}]}])
 def test_kubeconfig_without_a_certificate_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="client certificate"):
-        api.parse_kubeconfig(kubeconfig(**changes))
+        client.parse_kubeconfig(kubeconfig(**changes))
 
 
 def test_failed_program_is_reported_with_its_last_lines() -> None:

@@ -1,1 +1,0 @@
-"""The peers: how each is started, and how its readiness is detected."""
