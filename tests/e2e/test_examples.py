@@ -41,7 +41,7 @@ def outcome(request: pytest.FixtureRequest, cluster: Path) -> Iterator[Outcome]:
 
 def wait_gone(here: Cluster, job: Job, timeout: int = 120) -> None:
     """Until the job itself is deleted."""
-    group, version, namespace, plural = job._where
+    group, version, namespace, plural = job.where
     try:
         resource_version = job.get()["metadata"]["resourceVersion"]
     except client.ApiException as e:

@@ -94,7 +94,7 @@ def test_strings_of_a_job_stay_as_they_are() -> None:
 @pytest.fixture(autouse=True)
 def filters_of_the_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ansible finds these only in a process of its own, where no test has imported the collection."""
-    real = loading._filter
+    real = loading._filter  # noqa: SLF001 - stands for Ansible's own search for filters
     monkeypatch.setattr(
         loading, "_filter", lambda hook, name: dict if name.startswith("dljob.operator.") else real(hook, name)
     )

@@ -52,13 +52,13 @@ class Lab:
         made["metadata"].setdefault("generation", 1)
         self.framework = framework
         self.path = paths.object_path(made)
-        self._key = ("default", paths.plural(made["kind"])), made["metadata"]["name"]
-        self.server.add(self._key[0], made)
+        self.key = ("default", paths.plural(made["kind"])), made["metadata"]["name"]
+        self.server.add(self.key[0], made)
         self.kueue.add_flavor("gpu", **GPU)
 
     @property
     def job(self) -> Any:
-        return self.server.objects[self._key[0]][self._key[1]]
+        return self.server.objects[self.key[0]][self.key[1]]
 
     @property
     def status(self) -> Any:
@@ -223,7 +223,7 @@ def test_a_lost_status_write_gives_no_quota_back() -> None:
     old = copy.deepcopy(lab.status)
     lab.kueue.admit("gpu")
     lab.settle()
-    lab.server.objects[lab._key[0]][lab._key[1]] = {**lab.job, "status": old}
+    lab.server.objects[lab.key[0]][lab.key[1]] = {**lab.job, "status": old}
     lab.kueue.evict()
     lab.reconcile()
     assert lab.kueue.status_of("QuotaReserved") == "True"

@@ -89,8 +89,7 @@ def test_what_another_process_has_pushed_meanwhile_is_not_built_again(
     monkeypatch.setattr(registry, "push", lambda *_: pytest.fail("it was pushed"))
     settings = Settings(tmp_path / "state", tmp_path / "cache", "test")
     engine = Engine("user", Path("docker"), {})
-    names = build._build_and_push_one(
-        image, settings, engine, 5001, [], Reporter(tmp_path / "durations.json", io.StringIO())
-    )
+    reporter = Reporter(tmp_path / "durations.json", io.StringIO())
+    names = build._build_and_push_one(image, settings, engine, 5001, [], reporter)  # noqa: SLF001 - without the other images
     assert names == list(image.names)
     assert next(answers, None) is None
