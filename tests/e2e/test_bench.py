@@ -14,7 +14,7 @@ from devtools.lab.bench.peers import catalog
 from devtools.lab.bench.peers.base import Peer
 from devtools.lab.bench.session import BenchContext
 from devtools.lab.bench.workloads import QUICK, of_kind
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 
 pytestmark = pytest.mark.exclusive
 

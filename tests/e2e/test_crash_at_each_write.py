@@ -31,7 +31,7 @@ from devtools.lab.chaos.recorder import Recorder
 from devtools.lab.chaos.shapes import Ending
 from devtools.lab.chaos.upstream import MERGE, Client, Upstream
 from devtools.lab.chaos.workload import OWN, OWNED, PODS, resource_of
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 
 pytestmark = pytest.mark.long
 

@@ -13,8 +13,8 @@ import pytest
 from devtools.lab.chaos.cli import kwok_program
 from devtools.lab.demo.operator_process import OperatorProcess
 from devtools.paths import ROOT
-from devtools.testbed.cluster import versions
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base import versions
+from devtools.testbed.base.settings import settings_from
 from support import volcano
 from support.gang_races import ROUNDS, end, hand_over, race, winner
 from support.live_jobs import Cluster

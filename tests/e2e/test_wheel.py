@@ -15,7 +15,7 @@ import pytest
 from devtools.build.collection import wheel
 from devtools.checks.suite import session
 from devtools.lab.bench.peers.base import free_port
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 from support.live_jobs import Cluster, until, v1_job
 
 import dljob_operator

@@ -12,7 +12,7 @@ from typing import Any
 from devtools.lab.chaos.cli import kwok_program
 from devtools.lab.chaos.shapes import EXIT
 from devtools.lab.demo.operator_process import OperatorProcess
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 from kubernetes import client
 
 from support import builders

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from devtools.build.images import context, definition
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 
 VARIABLE = "DLJOB_TEST_SESSION"
 """The environment variable with the path of the record, for the tests' processes."""

@@ -22,11 +22,10 @@ from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.summary import Samples
 from devtools.lab.bench.workloads import FULL, QUICK, Sizes
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import ends_main_thread, exclusive
+from devtools.testbed.base.settings import Settings, settings_from
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings, settings_from
-from devtools.testbed.exclusive import exclusive
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 SCRATCH = ROOT / ".build" / "bench"

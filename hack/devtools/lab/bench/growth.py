@@ -21,10 +21,10 @@ from devtools.lab.bench.peers import ours
 from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.workloads import FULL, SMALLEST, Sizes
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import ends_main_thread
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import settings_from
 
 TABLE = ROOT / "benchmarks" / "GROWTH.md"
 PICTURE = ROOT / "docs" / "growth.svg"

@@ -17,11 +17,11 @@ from devtools.lab.chaos.report import Result
 from devtools.lab.chaos.run import RULES, Options, Run
 from devtools.lab.chaos.upstream import Refused
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
-from devtools.testbed.cluster import gobuild, lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings, settings_from
-from devtools.testbed.exclusive import exclusive
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import ends_main_thread, exclusive
+from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.cluster import lifecycle
 
 RESULTS = ROOT / "benchmarks" / "CHAOS.md"
 SCRATCH = ROOT / ".build" / "chaos"

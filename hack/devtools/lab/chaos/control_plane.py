@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.settings import Settings
 
 PROGRAMS = {"API server restarted": "kube-apiserver", "etcd restarted": "etcd"}
 _SCRIPT = 'for p in /proc/[0-9]*; do [ "$(cat "$p/comm" 2>/dev/null)" = "$1" ] && kill -9 "${p#/proc/}"; done; true'

@@ -27,8 +27,8 @@ from devtools.lab.chaos.report import Result
 from devtools.lab.chaos.shapes import SHAPES, Shape
 from devtools.lab.chaos.upstream import Client, Refused, Upstream
 from devtools.lab.chaos.webhook import SilentWebhook
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings
 
 RULES = (
     "one pod a rank at a time",

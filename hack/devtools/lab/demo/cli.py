@@ -15,10 +15,10 @@ from devtools.lab.demo import training
 from devtools.lab.demo.deployed import DeployedOperator
 from devtools.lab.demo.operator_process import OperatorError, OperatorProcess
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import ends_main_thread
+from devtools.testbed.base.settings import Settings, settings_from
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings, settings_from
 
 EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"
 WANTED_ACCURACY = 0.95

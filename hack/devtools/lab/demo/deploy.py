@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from devtools.lab.demo.deployed import DeployedOperator
 from devtools.lab.demo.operator_process import OperatorError
-from devtools.testbed.cluster.settings import Settings, settings_from
+from devtools.testbed.base.settings import Settings, settings_from
 
 
 def main(argv: Sequence[str] | None = None) -> int:

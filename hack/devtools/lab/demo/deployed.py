@@ -14,7 +14,7 @@ import yaml
 from devtools.definitions import load_all
 from devtools.lab.demo.operator_process import OperatorError
 from devtools.paths import ROOT
-from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.base.settings import Settings
 
 NAMESPACE = "dljob-system"
 NAME = "dljob-operator"

@@ -13,9 +13,9 @@ from pathlib import Path
 from devtools.lab.bench import account, cli
 from devtools.lab.bench.client import MERGE, Client, Refused
 from devtools.lab.load.kinds import JobKind, read_kinds, stored
+from devtools.testbed.base.process import exclusive
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.settings import settings_from
-from devtools.testbed.exclusive import exclusive
 
 PODS = "/api/v1/namespaces/{}/pods"
 MANY = (PODS, "/api/v1/namespaces/{}/services", "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices")

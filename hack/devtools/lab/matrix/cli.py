@@ -31,10 +31,10 @@ from devtools.lab.matrix import report
 from devtools.lab.matrix.cells import ETCD, FRAMEWORKS, Cell, ordered
 from devtools.lab.matrix.run import Board, Run, program
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import ends_main_thread
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import settings_from
 
 FOLDER = ROOT / ".build" / "matrix"
 TABLE = ROOT / "benchmarks" / "matrix.csv"

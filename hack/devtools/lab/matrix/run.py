@@ -29,7 +29,7 @@ from devtools.lab.matrix.cells import (
     steps,
 )
 from devtools.lab.matrix.outcome import Seen
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.cluster.kindcluster import Kind
 
 STEP = re.compile(r"step \d+ of \d+, (\d+) processes")

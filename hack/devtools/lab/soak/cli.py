@@ -26,8 +26,8 @@ from devtools.lab.soak.in_turn import Compared, with_a_young_process
 from devtools.lab.soak.mix import fitting
 from devtools.lab.soak.run import Soak, Stalled
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import ends_main_thread
 
 FOLDER = ROOT / ".build" / "soak"
 TABLE = ROOT / "benchmarks" / "SOAK.md"

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base.errors import ClusterError
 
 
 @dataclass(frozen=True)

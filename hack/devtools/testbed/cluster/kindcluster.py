@@ -11,15 +11,19 @@ from typing import Any
 
 import yaml
 
-from devtools.testbed.cluster import network, shell, versions
-from devtools.testbed.cluster.engine import CAP_SYS_RESOURCE, Engine, has_capability
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings, image_minor
+from devtools.testbed.base import shell, versions
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings, image_minor
+from devtools.testbed.offline import network
+from devtools.testbed.offline.engine import CAP_SYS_RESOURCE, has_capability
 
 NETWORK_VARIABLE = "KIND_EXPERIMENTAL_DOCKER_NETWORK"
 CREATE_WAIT = "180s"
 REGISTRY_PORT = 5000
 """Inside the cluster network."""
+VOLUMES = "/tmp/hostpath_pv"
+"""The folder in which the host-path provisioner creates volumes."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +103,8 @@ def kubeadm_patches(runtime: NodeRuntime, native_gangs: bool = False) -> list[di
             "controllerManager": {
                 # there is one replica, and renewing the leader lease every two seconds costs writes
                 "extraArgs": {"leader-elect": "false", "node-cidr-mask-size": str(network.NODE_MASK), **gate},
-                # the folder in which the host-path provisioner creates volumes
                 "extraVolumes": [
-                    {
-                        "name": "volumes",
-                        "hostPath": "/tmp/hostpath_pv",
-                        "mountPath": "/tmp/hostpath_pv",
-                        "pathType": "DirectoryOrCreate",
-                    }
+                    {"name": "volumes", "hostPath": VOLUMES, "mountPath": VOLUMES, "pathType": "DirectoryOrCreate"}
                 ],
             },
             "scheduler": {"extraArgs": {"leader-elect": "false", **gate}},
@@ -142,16 +140,10 @@ def containerd_patch(runtime: NodeRuntime) -> str:
 
 def kind_config(settings: Settings, image: str | None, runtime: NodeRuntime) -> dict[str, Any]:
     """kind's Cluster document: one node that is both control plane and worker."""
-    node: dict[str, Any] = {
-        "role": "control-plane",
-        "extraMounts": [
-            {
-                "hostPath": str(settings.certs_dir),
-                "containerPath": "/etc/containerd/certs.d",
-                "readOnly": True,
-            },
-        ],
-    }
+    certificates = {
+        "hostPath": str(settings.certs_dir), "containerPath": "/etc/containerd/certs.d", "readOnly": True,
+    }  # fmt: skip
+    node: dict[str, Any] = {"role": "control-plane", "extraMounts": [certificates]}
     if image:
         node["image"] = image
     patches = kubeadm_patches(runtime, has_native_gangs(settings, image))
@@ -259,39 +251,17 @@ def start_node(kind: Kind) -> bool:
 def recovers(kind: Kind) -> bool:
     """Whether the API server of a restarted node is ready within a minute, and the node within two more."""
     script = 'until "$1" --kubeconfig "$2" get --raw /readyz --request-timeout=2s >/dev/null 2>&1; do sleep 0.3; done'
-    waiting = ["sh", "-c", script, "wait", str(kind.kubectl), str(kind.settings.kubeconfig)]
+    kubectl, kubeconfig = str(kind.kubectl), str(kind.settings.kubeconfig)
+    waiting = ["sh", "-c", script, "wait", kubectl, kubeconfig]
     if shell.run(waiting, check=False, timeout=60).returncode != 0:
         return False
-    renewed = _lease_time(kind)
     # the node's Ready condition may predate the restart: wait for a renewed node lease before reading it
-    lease = (
-        "-n",
-        "kube-node-lease",
-        "get",
-        "lease",
-        kind.settings.node,
-        "--watch",
-        "-o",
-        "jsonpath={.spec.renewTime}{'\\n'}",
-    )
-    for line in shell.lines([kind.kubectl, "--kubeconfig", kind.settings.kubeconfig, *lease], timeout=60):
-        if line != renewed:
+    lease = ("-n", "kube-node-lease", "get", "lease", kind.settings.node, "-o", "jsonpath={.spec.renewTime}{'\\n'}")
+    before = kind.ctl(*lease, check=False).stdout.strip()
+    for line in shell.lines([kubectl, "--kubeconfig", kubeconfig, *lease, "--watch"], timeout=60):
+        if line != before:
             return wait_ready(kind, 120)
     return False
-
-
-def _lease_time(kind: Kind) -> str:
-    done = kind.ctl(
-        "-n",
-        "kube-node-lease",
-        "get",
-        "lease",
-        kind.settings.node,
-        "-o",
-        "jsonpath={.spec.renewTime}",
-        check=False,
-    )
-    return done.stdout.strip()
 
 
 def delete(kind: Kind) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 from devtools.paths import ROOT
-from devtools.testbed.cluster import api, cli, gobuild, gpu, kwok, lifecycle, shell, versions
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings, settings_from
-from devtools.testbed.cluster.state import State
+from devtools.testbed.base import gobuild, shell, versions
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.base.state import State
+from devtools.testbed.cluster import api, cli, gpu, kwok, lifecycle
 
-GO_DIR = ROOT / "hack/node/go"
+GO_DIR = ROOT / "hack/go"
 
 
 @pytest.mark.parametrize(
