@@ -55,9 +55,7 @@ def facts() -> dict[str, str]:
 
 def kwok_program(settings: Settings) -> Path:
     """kwok, compiled if necessary. Starts the cluster if it is not up."""
-    session = lifecycle.up(settings)
-    with lifecycle.locked(settings):
-        return lifecycle.ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled")
+    return lifecycle.compiled(settings, gobuild.KWOK, "kwok")
 
 
 def write(result: Result, output: Path) -> None:

@@ -6,8 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from devtools.testbed.base.errors import ClusterError
@@ -60,23 +59,6 @@ def run(
 def find(program: str, path: str | None = None) -> Path | None:
     found = shutil.which(program, path=path)
     return Path(found) if found else None
-
-
-def lines(command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, timeout: float) -> Iterator[str]:
-    """Yield a program's output lines for at most ``timeout`` seconds; the program is stopped with the iteration."""
-    with subprocess.Popen(
-        [str(part) for part in command], env=merged_env(env), text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        alarm = threading.Timer(timeout, process.kill)
-        alarm.start()
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                yield line.rstrip("\n")
-        finally:
-            alarm.cancel()
-            process.kill()
 
 
 def pipe(

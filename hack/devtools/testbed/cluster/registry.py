@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import time
 import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
 
 from devtools.testbed.base import shell, versions
 from devtools.testbed.base.docker import Engine
@@ -24,6 +23,7 @@ from devtools.testbed.offline import registryimage, slots
 
 PREFERRED_PORT = 5001
 """Preferred port on the host; another one is used if it is taken."""
+CONFIGURATION = Path(__file__).with_name("registry.yaml")
 STORAGE = "/var/lib/registry"
 CONFIG = "/etc/dljob-registry.yaml"
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
@@ -64,22 +64,6 @@ def parse_image_name(text: str) -> ImageName:
         fix = "use [REGISTRY/]REPOSITORY[:TAG], the repository in lower case"
         raise ClusterError(f"{text}: not an image name", fix)
     return ImageName(host, repository, tag)
-
-
-def registry_config() -> str:
-    """The registry's configuration file."""
-    return yaml.safe_dump(
-        {
-            "version": 0.1,
-            "log": {"level": "warn", "accesslog": {"disabled": True}},
-            "storage": {
-                "filesystem": {"rootdirectory": STORAGE},
-                "delete": {"enabled": True},
-                "cache": {"blobdescriptor": "inmemory"},
-            },
-            "http": {"addr": f":{REGISTRY_PORT}"},
-        }
-    )
 
 
 def free_port(slot: int | None = None) -> int:
@@ -142,7 +126,7 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
     storage = storage_dir(settings) / "data"
     storage.mkdir(parents=True, exist_ok=True)
     config = settings.state_dir / "registry.yaml"
-    config.write_text(registry_config())
+    shutil.copyfile(CONFIGURATION, config)
     arguments = [
         "run", "--detach", "--name", settings.registry, "--restart", "always", "--network", settings.network,
         "--publish", f"127.0.0.1:{port}:{REGISTRY_PORT}", "--volume", f"{storage}:{STORAGE}",

@@ -31,6 +31,7 @@ STOP_GRACE = 30.0
 _CGROUP_TIMEOUT = 10.0
 PRIVATE_RUN_DIRS = ("/run/containerd", "/run/docker", "/run/runc")
 """Fixed folders of containerd, Docker and runc; the private engine's namespace mounts a tmpfs over each."""
+RUNTIME = Path(__file__).with_name("runc-without-sys-resource.sh")
 LEAST_ROOM = 8 * 2**30
 """Bytes that a cluster writes when its images exist already: the node's own copy of each image, logs and etcd."""
 
@@ -106,29 +107,6 @@ def daemon_config(
     return config
 
 
-def runtime_wrapper(runc: Path | str) -> str:
-    """A runc wrapper that drops CAP_SYS_RESOURCE, for machines whose bounding set lacks that capability.
-
-    Docker requests it for each privileged container (``--bundle``) and each privileged exec (``--process``), and runc
-    then fails with "unable to apply caps".
-    """
-    return f"""#!/bin/sh
-previous=
-for argument in "$@"; do
-  case "$previous" in
-    --bundle|-b) spec="$argument/config.json" ;;
-    --process|-p) spec="$argument" ;;
-    *) spec= ;;
-  esac
-  if [ -n "$spec" ] && [ -f "$spec" ]; then
-    sed -i -e 's/"CAP_SYS_RESOURCE",//g' -e 's/,"CAP_SYS_RESOURCE"//g' "$spec"
-  fi
-  previous=$argument
-done
-exec {runc} "$@"
-"""
-
-
 def launch_script(tree: Path, modules: Path | None, config: Path, tini: str) -> str:
     """The first process of the namespaces: it makes the private mounts, then executes init and dockerd.
 
@@ -148,10 +126,8 @@ def _prepare(settings: Settings, tree: Path, data_root: Path, block: network.Net
     settings.run_dir.chmod(0o700)
     runtime = None
     if not has_capability(CAP_SYS_RESOURCE):
-        wrapper = settings.run_dir / "runc-without-sys-resource"
-        wrapper.write_text(runtime_wrapper("/usr/sbin/runc"))
-        wrapper.chmod(0o755)
-        runtime = str(wrapper)
+        # a copy: the checkout may be moved, and its user may be another one
+        runtime = str(shutil.copy(RUNTIME, settings.run_dir))
     mtu = network.host_mtu()
     tools = packages.tool_env(tree)
     for bridge in (settings.bridge, settings.default_bridge):

@@ -12,6 +12,7 @@ from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import kindcluster, registry
 from devtools.testbed.cluster.kindcluster import NodeRuntime
 from devtools.testbed.cluster.registry import ImageName, parse_image_name
+from devtools.testbed.offline import network
 
 SETTINGS = Settings(Path("/state"), Path("/cache"), "dljob")
 
@@ -38,6 +39,7 @@ def test_kubeadm_patches_name_their_document_and_hold_strings() -> None:
     for component in (cluster["etcd"]["local"], cluster["controllerManager"], cluster["scheduler"]):
         assert all(isinstance(value, str) for value in component["extraArgs"].values())
     served = {"feature-gates": "GenericWorkload=true", "runtime-config": "scheduling.k8s.io/v1beta1=true"}
+    assert cluster["controllerManager"]["extraArgs"]["node-cidr-mask-size"] == str(network.NODE_MASK)
     assert cluster["apiServer"] == {"extraArgs": served}, "the rest of the API server has its default configuration"
 
 
@@ -126,7 +128,7 @@ def test_what_is_no_image_name_is_refused(text: str) -> None:
 
 
 def test_registry_configuration_is_yaml_for_the_port_that_the_node_asks() -> None:
-    document = yaml.safe_load(registry.registry_config())
+    document = yaml.safe_load(registry.CONFIGURATION.read_text())
     assert document["http"]["addr"] == f":{kindcluster.REGISTRY_PORT}"
     assert document["storage"]["filesystem"]["rootdirectory"] == registry.STORAGE
 
