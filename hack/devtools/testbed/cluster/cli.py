@@ -97,7 +97,7 @@ def down(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM must not leave the processes of an unfinished build. `devtools.termination` needs the environment."""
+    """SIGTERM must not leave the processes of an unfinished build. `ends_main_thread` needs the environment."""
     previous = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield
