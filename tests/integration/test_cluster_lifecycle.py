@@ -28,7 +28,7 @@ from devtools.testbed.base.session import Session
 from devtools.testbed.base.settings import Settings, settings_from
 from devtools.testbed.base.state import State, StateFile
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.offline import engine, machine, network, packages, slots
+from devtools.testbed.offline import engine, host, network, packages, slots
 
 pytestmark = pytest.mark.cluster_lifecycle
 
@@ -138,7 +138,7 @@ def machine_state(tool: Tool, tools: Mapping[str, str]) -> Machine:
         rules=frozenset(packet_rules(tools)),
         run=frozenset(p.name for p in Path("/run").iterdir()),
         net_namespaces=frozenset(p.name for p in named.iterdir()) if named.is_dir() else frozenset(),
-        sysctls=machine.snapshot(),
+        sysctls=host.snapshot(),
         docker=frozenset(docker_objects(tool.env)),
     )
 
@@ -172,7 +172,7 @@ def assert_nothing_left(tool: Tool, before: Machine, after: Machine, processes: 
     settings = tool.settings
     for field in ("mounts", "links", "routes", "rules", "run", "net_namespaces", "docker"):
         assert getattr(after, field) - getattr(before, field) == frozenset(), field
-    assert machine.changed(before.sysctls, after.sysctls) == {}
+    assert host.changed(before.sysctls, after.sysctls) == {}
     assert [p for p in processes if process.alive(p)] == []
     assert mentions(settings) == set()
     assert not any(

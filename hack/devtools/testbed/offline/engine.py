@@ -21,7 +21,7 @@ from devtools.testbed.base.docker import Engine
 from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.base.session import Session
 from devtools.testbed.base.settings import Settings
-from devtools.testbed.offline import machine, network, notify, packages, slots
+from devtools.testbed.offline import host, network, notify, packages, slots
 from devtools.testbed.offline.nodeimage import IPTABLES
 
 CAP_SYS_ADMIN = 21
@@ -160,7 +160,7 @@ def start(session: Session) -> Engine:
         # an earlier engine may hang, or may have been killed while it stopped
         stop(session.state.supervisor)
         session.record(name=settings.name, engine="own")  # before the registration, which only `down` removes
-        chosen = machine.enter(settings.ident, PRIVATE_RUN_DIRS, lambda others: choose_block(session, others))
+        chosen = host.enter(settings.ident, PRIVATE_RUN_DIRS, lambda others: choose_block(session, others))
         session.record(block=chosen)
         claim = slots.claim(settings.cache_dir, settings.state_dir, session.state.slot)
         make_room(session)
@@ -306,6 +306,6 @@ def remove_traces(session: Session) -> None:
         network.remove_bridge(bridge, env)
     remove_cgroups(settings.cgroup)
     shutil.rmtree(settings.run_dir, ignore_errors=True)
-    failed = machine.leave(settings.ident)
+    failed = host.leave(settings.ident)
     if failed:
         session.report.say(f"  note: could not restore {', '.join(failed)}")

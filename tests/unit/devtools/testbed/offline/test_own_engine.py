@@ -11,15 +11,15 @@ from devtools.testbed.base.progress import Reporter
 from devtools.testbed.base.session import Session
 from devtools.testbed.base.settings import Settings
 from devtools.testbed.base.state import State, StateFile
-from devtools.testbed.offline import engine, machine, network
+from devtools.testbed.offline import engine, host, network
 
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     for name in ("require_rights", "ensure_packages", "stop", "launch"):
         monkeypatch.setattr(engine, name, lambda *_: tmp_path)
-    enter, machine_folder = machine.enter, tmp_path / "machine"
-    monkeypatch.setattr(machine, "enter", lambda *given: enter(*given, machine_folder, tmp_path / "kernel"))
+    enter, machine_folder = host.enter, tmp_path / "machine"
+    monkeypatch.setattr(host, "enter", lambda *given: enter(*given, machine_folder, tmp_path / "kernel"))
     monkeypatch.setattr(engine, "PRIVATE_RUN_DIRS", ())
     monkeypatch.setattr(engine, "remove_containers_and_volumes", lambda _: None)
     monkeypatch.setattr(network, "add_egress", lambda *_: True)
@@ -30,7 +30,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def test_an_engine_takes_addresses_that_no_route_and_no_starting_engine_has(session: Session) -> None:
-    machine.enter("another", [], lambda _: "172.30.104.0/22")
+    host.enter("another", [], lambda _: "172.30.104.0/22")
     assert isinstance(engine.start(session), Engine)
     assert session.file.load().block == "172.30.108.0/22"
 
