@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
-from pathlib import Path
+import json
 
 from devtools.testbed.base import shell
 from devtools.testbed.base.docker import Engine
 from devtools.testbed.base.settings import Settings
 from devtools.testbed.offline import packages
-from devtools.testbed.offline.imagetar import Image, existing_layer, write_archive
-from devtools.testbed.offline.nodeimage import architecture
 
 PACKAGES = ("docker-registry", "libc6")
 PROGRAM = "docker-registry"
@@ -25,13 +22,9 @@ def name() -> str:
 
 
 def load(settings: Settings, engine: Engine) -> None:
-    """Make the image, and load it into the engine."""
+    """Make the image in the engine."""
     tree = packages.unpack(settings.cache_dir, "registry", PACKAGES, with_dependencies=False)
-    with tempfile.TemporaryDirectory(dir=settings.cache_dir) as work:
-        layer, archive = Path(work) / "layer", Path(work) / "image.tar"
-        excluded = [f"--exclude={path}" for path in UNUSED]
-        shell.run(["tar", "-C", tree, "--owner=0", "--group=0", *excluded, "-cf", layer, "."])
-        with archive.open("wb") as stream:
-            image = Image((name(),), (existing_layer(layer),), (f"/usr/bin/{PROGRAM}", "serve"))
-            write_archive(stream, [image], architecture())
-        engine.run("load", "-i", archive)
+    pack = ["tar", "-C", str(tree), "--owner=0", "--group=0", *(f"--exclude={path}" for path in UNUSED), "-c", "."]
+    entrypoint = json.dumps([f"/usr/bin/{PROGRAM}", "serve"])
+    into = [str(engine.docker), "import", "--change", f"ENTRYPOINT {entrypoint}", "-", name()]
+    shell.pipe(pack, into, env=engine.env, producer_env={})
