@@ -16,7 +16,7 @@ from pathlib import Path
 
 from devtools.build.bootstrap import pip_settings
 from devtools.paths import ROOT
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 PIP = (sys.executable, "-m", "pip")

@@ -8,8 +8,7 @@ import venv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from devtools.testbed.cluster.cache_entry import locked
-from devtools.testbed.cluster.content_key import content_key
+from devtools.testbed.base.cache import content_key, locked
 
 PYTHON = "{}.{}".format(*sys.version_info[:2])
 INTERPRETER = (sys.version, sys.base_prefix)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from devtools.build.images.errors import ImagesError
-from devtools.testbed.cluster.progress import Reporter
+from devtools.testbed.base.progress import Reporter
 
 STALLED = 1800.0
 """Seconds that one image may take another process before waiting for it is given up; the largest takes 10 minutes."""

@@ -1,0 +1,269 @@
+"""Processes: started so that they outlive this one, identified, ended; locks between them; an orderly end by a signal.
+
+A process is identified by pid *and* start time, so that a reused pid is never signalled. Why not psutil: `settings`
+stands on this module, and runs before any package is installed. psutil also compares the time and then signals the pid,
+where a pidfd names one process, and its times are floats that a change of the clock moves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import queue
+import select
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from devtools.testbed.base.errors import ClusterError
+
+PROC = Path("/proc")
+RECORD = "process.json"
+"""The file in which `devtools.testbed.background` records a process."""
+RECORDED_GRACE = 40.0
+"""Seconds for the end of such a process. An operator waits up to 30 s for pending Ansible runs when it stops."""
+RELAY = signal.SIGUSR1
+"""Interrupts the main thread. It is none of the signals that `SignalThread` reads, otherwise it would read it again."""
+REPEAT = 0.1
+"""Seconds after which it is sent again: one that comes just before a system call does not interrupt that call."""
+
+
+# ---- identity
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A pid and the clock tick (since boot) at which the process started: together unique until the next boot."""
+
+    pid: int
+    start: int
+    boot: str = ""
+    """The boot id: after a reboot both pid and tick may recur."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What this module needs of /proc/<pid>/stat."""
+
+    state: str
+    parent: int
+    start: int
+
+
+def parse_stat(text: str) -> Stat:
+    """The command name, in parentheses, may contain any character."""
+    fields = text.rpartition(")")[2].split()
+    return Stat(fields[0], int(fields[1]), int(fields[19]))
+
+
+def _stat(pid: int) -> Stat | None:
+    try:
+        return parse_stat((PROC / str(pid) / "stat").read_text())
+    except OSError:
+        return None
+
+
+def boot_id() -> str:
+    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The identity of a running process; None if no process has this pid."""
+    found = _stat(pid)
+    return None if found is None else ProcessId(pid, found.start, boot_id())
+
+
+def alive(process: ProcessId | None) -> bool:
+    if process is None or (process.boot and process.boot != boot_id()):
+        return False
+    found = _stat(process.pid)
+    return found is not None and found.start == process.start and found.state not in "ZX"
+
+
+def children(pid: int) -> list[ProcessId]:
+    """The running children of ``pid``, oldest first."""
+    pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+    found = [(each, of) for each in pids if (of := _stat(each)) and of.parent == pid]
+    return sorted((ProcessId(each, of.start, boot_id()) for each, of in found), key=lambda p: (p.start, p.pid))
+
+
+# ---- start and end
+
+
+def start(
+    command: Sequence[str | Path],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = "/",
+    pass_fds: Collection[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, which outlives this one; its output is appended to ``log``."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [str(part) for part in command], env=env, cwd=cwd, pass_fds=pass_fds, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+
+
+def identity(child: subprocess.Popen[bytes]) -> ProcessId:
+    """The identity of a child that nobody has waited for, so that it exists, be it as a zombie."""
+    found = identify(child.pid)
+    assert found is not None
+    return found
+
+
+@contextlib.contextmanager
+def _pidfd(process: ProcessId) -> Iterator[int | None]:
+    """A descriptor of exactly this process, None if it has exited."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        yield None
+        return
+    try:
+        # checked once it is open: the descriptor could be one of a new process with this pid
+        yield fd if alive(process) else None
+    finally:
+        os.close(fd)
+
+
+def wait_end(process: ProcessId, timeout: float) -> bool:
+    """Wait until the process has exited; returns False if it is still running after ``timeout`` seconds."""
+    with _pidfd(process) as fd:
+        return fd is None or bool(select.select([fd], [], [], timeout)[0])
+
+
+def send(process: ProcessId, number: signal.Signals) -> None:
+    """Signal exactly this process or none."""
+    with _pidfd(process) as fd, contextlib.suppress(ProcessLookupError):
+        if fd is not None:
+            signal.pidfd_send_signal(fd, number)
+
+
+def end(process: ProcessId | None, grace: float) -> None:
+    """Send SIGTERM, then SIGKILL after ``grace`` seconds; returns when the process has exited."""
+    if process is None or not alive(process):
+        return
+    send(process, signal.SIGTERM)
+    if not wait_end(process, grace):
+        send(process, signal.SIGKILL)
+        wait_end(process, 30)
+
+
+def write_record(record: Path, process: ProcessId) -> None:
+    record.write_text(json.dumps(dataclasses.asdict(process)), encoding="utf-8")
+
+
+def read_record(record: Path) -> ProcessId | None:
+    """The process of a record; None if the file is missing."""
+    try:
+        return ProcessId(**json.loads(record.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+
+
+def end_recorded(record: Path) -> bool:
+    """End the process of a record and remove the record; returns False if it was not running."""
+    process = read_record(record)
+    was_alive = alive(process)
+    end(process, RECORDED_GRACE)
+    record.unlink(missing_ok=True)
+    return was_alive
+
+
+# ---- locks, which the kernel releases when their holder exits
+
+
+@contextlib.contextmanager
+def locked(file: Path, waiting: str = "") -> Iterator[None]:
+    """Hold the lock ``file``, whose folder is created; prints ``waiting`` if another process holds it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting:
+                print(waiting, flush=True)
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def exclusive(file: Path, what: str) -> Iterator[None]:
+    """Hold the lock ``file``. Raises ClusterError if another process does, which runs ``what``."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ClusterError(f"{what} is in progress", "wait for its end") from None
+        yield
+
+
+# ---- this process, ended by a signal
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """SIGTERM, SIGINT, and SIGHUP, that of a terminal that closes, unless nohup has it ignored."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return (signal.SIGTERM, signal.SIGINT)
+    return (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def leave_terminal(number: int) -> None:
+    """After SIGHUP, write to /dev/null: to a terminal that has closed no write succeeds, also none of a clean-up."""
+    if number != signal.SIGHUP:
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        if stat.S_ISCHR(os.fstat(stream).st_mode):  # isatty is False of a terminal that has closed
+            os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
+@contextlib.contextmanager
+def ends_main_thread() -> Iterator[None]:
+    """In the main thread, raise KeyboardInterrupt on SIGINT, and SystemExit on SIGTERM (143) and SIGHUP (129).
+
+    Whichever thread the kernel delivers them to. A handler alone is not called while the main thread is in a system
+    call that another thread's signal does not interrupt (see dljob_operator.signals). `SignalThread` reads the signal,
+    and interrupts the main thread with another.
+    """
+    from dljob_operator.signals import SignalThread  # the environment has it, and a bare machine does not
+
+    main = threading.get_ident()
+    pending: queue.SimpleQueue[int] = queue.SimpleQueue()  # reentrant: the handler uses it
+
+    def relay(number: int) -> None:
+        leave_terminal(number)
+        pending.put(number)
+        while not pending.empty():
+            signal.pthread_kill(main, RELAY)
+            time.sleep(REPEAT)
+
+    def raise_pending(*_: object) -> None:
+        try:
+            number = pending.get_nowait()
+        except queue.Empty:
+            return
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(128 + number)
+
+    previous = signal.signal(RELAY, raise_pending)
+    try:
+        with SignalThread(ending_signals()) as signals:
+            signals.start(relay)
+            yield
+    finally:
+        signal.signal(RELAY, previous)
