@@ -23,8 +23,9 @@ from devtools.lab.bench.summary import Samples
 from devtools.lab.bench.workloads import FULL, QUICK, Sizes
 from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread, exclusive
+from devtools.testbed.base.process import exclusive
 from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.cluster import lifecycle
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"

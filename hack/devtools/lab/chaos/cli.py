@@ -19,8 +19,9 @@ from devtools.lab.chaos.upstream import Refused
 from devtools.paths import ROOT
 from devtools.testbed.base import gobuild
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread, exclusive
+from devtools.testbed.base.process import exclusive
 from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.cluster import lifecycle
 
 RESULTS = ROOT / "benchmarks" / "CHAOS.md"

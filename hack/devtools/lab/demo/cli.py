@@ -16,8 +16,8 @@ from devtools.lab.demo.deployed import DeployedOperator
 from devtools.lab.demo.operator_process import OperatorError, OperatorProcess
 from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread
 from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.cluster import lifecycle
 
 EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"

@@ -22,7 +22,7 @@ from devtools.lab.load.ground import Ground, clear, left, prepared
 from devtools.lab.load.operator import JOBS, Operator
 from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread
+from devtools.testbed.base.termination import ends_main_thread
 
 FOLDER = ROOT / ".build" / "fuzz"
 TABLE = ROOT / "benchmarks" / "FUZZ.md"

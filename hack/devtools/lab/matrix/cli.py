@@ -32,8 +32,8 @@ from devtools.lab.matrix.cells import ETCD, FRAMEWORKS, Cell, ordered
 from devtools.lab.matrix.run import Board, Run, program
 from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread
 from devtools.testbed.base.settings import settings_from
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.cluster import lifecycle
 
 FOLDER = ROOT / ".build" / "matrix"

@@ -27,7 +27,7 @@ from devtools.lab.soak.mix import fitting
 from devtools.lab.soak.run import Soak, Stalled
 from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread
+from devtools.testbed.base.termination import ends_main_thread
 
 FOLDER = ROOT / ".build" / "soak"
 TABLE = ROOT / "benchmarks" / "SOAK.md"
