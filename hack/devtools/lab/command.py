@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.client import Refused
 from devtools.testbed.operator import OperatorError
 

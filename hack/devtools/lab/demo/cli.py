@@ -15,8 +15,8 @@ from devtools.lab.demo import training
 from devtools.lab.demo.deploy import DeployedOperator
 from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.process import ends_main_thread
 from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.client import Client, Refused
 from devtools.testbed.cluster import lifecycle
 from devtools.testbed.operator import OperatorError, OperatorProcess

@@ -1,4 +1,4 @@
-"""Processes: started so that they outlive this one, identified, ended; locks between them; an orderly end by a signal.
+"""Processes: started so that they outlive this one, identified, ended; and locks between them.
 
 A process is identified by pid *and* start time, so that a reused pid is never signalled. Why not psutil: `settings`
 stands on this module, and runs before any package is installed. psutil also compares the time and then signals the pid,
@@ -12,14 +12,9 @@ import dataclasses
 import fcntl
 import json
 import os
-import queue
 import select
 import signal
-import stat
 import subprocess
-import sys
-import threading
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +26,6 @@ RECORD = "process.json"
 """The file in which `devtools.testbed.background` records a process."""
 RECORDED_GRACE = 40.0
 """Seconds for the end of such a process. An operator waits up to 30 s for pending Ansible runs when it stops."""
-RELAY = signal.SIGUSR1
-"""Interrupts the main thread. It is none of the signals that `SignalThread` reads, otherwise it would read it again."""
-REPEAT = 0.1
-"""Seconds after which it is sent again: one that comes just before a system call does not interrupt that call."""
 
 
 # ---- identity
@@ -208,62 +199,3 @@ def exclusive(file: Path, what: str) -> Iterator[None]:
         except BlockingIOError:
             raise ClusterError(f"{what} is in progress", "wait for its end") from None
         yield
-
-
-# ---- this process, ended by a signal
-
-
-def ending_signals() -> tuple[signal.Signals, ...]:
-    """SIGTERM, SIGINT, and SIGHUP, that of a terminal that closes, unless nohup has it ignored."""
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        return (signal.SIGTERM, signal.SIGINT)
-    return (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-def leave_terminal(number: int) -> None:
-    """After SIGHUP, write to /dev/null: to a terminal that has closed no write succeeds, also none of a clean-up."""
-    if number != signal.SIGHUP:
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        if stat.S_ISCHR(os.fstat(stream).st_mode):  # isatty is False of a terminal that has closed
-            os.dup2(nowhere, stream)
-    os.close(nowhere)
-
-
-@contextlib.contextmanager
-def ends_main_thread() -> Iterator[None]:
-    """In the main thread, raise KeyboardInterrupt on SIGINT, and SystemExit on SIGTERM (143) and SIGHUP (129).
-
-    Whichever thread the kernel delivers them to. A handler alone is not called while the main thread is in a system
-    call that another thread's signal does not interrupt (see dljob_operator.signals). `SignalThread` reads the signal,
-    and interrupts the main thread with another.
-    """
-    from dljob_operator.signals import SignalThread  # the environment has it, and a bare machine does not
-
-    main = threading.get_ident()
-    pending: queue.SimpleQueue[int] = queue.SimpleQueue()  # reentrant: the handler uses it
-
-    def relay(number: int) -> None:
-        leave_terminal(number)
-        pending.put(number)
-        while not pending.empty():
-            signal.pthread_kill(main, RELAY)
-            time.sleep(REPEAT)
-
-    def raise_pending(*_: object) -> None:
-        try:
-            number = pending.get_nowait()
-        except queue.Empty:
-            return
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        sys.exit(128 + number)
-
-    previous = signal.signal(RELAY, raise_pending)
-    try:
-        with SignalThread(ending_signals()) as signals:
-            signals.start(relay)
-            yield
-    finally:
-        signal.signal(RELAY, previous)

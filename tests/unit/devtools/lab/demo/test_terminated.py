@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from devtools.testbed.base import process
+from devtools.testbed.base import termination
 from support import terminated
 
 DEMO = """
@@ -31,18 +31,18 @@ def test_the_cluster_is_deleted(number: signal.Signals, status: int, tmp_path: P
 
 def test_under_nohup_it_goes_on_when_the_terminal_closes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "getsignal", {signal.SIGHUP: signal.SIG_IGN}.get)
-    assert process.ending_signals() == (signal.SIGTERM, signal.SIGINT)
+    assert termination.ending_signals() == (signal.SIGTERM, signal.SIGINT)
 
 
 TERMINAL = """
 import pty
-from devtools.testbed.base import process
+from devtools.testbed.base import termination
 number = int(sys.argv[1])
 ours, theirs = pty.openpty()
 os.dup2(theirs, 1)
 os.close(theirs)
 os.close(ours)
-process.leave_terminal(number)
+termination.leave_terminal(number)
 os.write(1, b"cleaning up")
 """
 
