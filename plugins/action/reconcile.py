@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
@@ -19,42 +19,18 @@ from ansible_collections.dljob.operator.plugins.module_utils.builtin_types impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.loader import Read
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Frameworks
-from ansible_collections.dljob.operator.plugins.module_utils.shared import (
-    cache_snapshot,
-    operator_defaults,
-    worker_protocol,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, settings, worker_protocol
 from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
-from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
-    CLOUD_VARIABLE,
-    CLOUDS,
-    CLUSTER_DOMAIN_VARIABLE,
     CONFIG_MAP,
-    FORCE_DELETE_VARIABLE,
-    FRAMEWORKS_VARIABLE,
-    GANG_SCHEDULER_VARIABLE,
-    KUBECTL_DELIVERY_IMAGE,
-    KUBECTL_DELIVERY_VARIABLE,
-    KUEUE_VARIABLE,
-    MAX_REPLICAS,
-    MAX_REPLICAS_VARIABLE,
-    NON_ROOT_USER,
-    NON_ROOT_USER_VARIABLE,
-    SERVICES_PER_JOB,
-    SERVICES_VARIABLE,
     SETTING_CLUSTER_DOMAIN,
     SETTING_KUBECTL_DELIVERY,
     SETTING_NON_ROOT_USER,
-    TERMINATION_MESSAGE_POLICIES,
-    TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework, build_frameworks
 from ansible_collections.dljob.operator.plugins.plugin_utils.reconcile_result import task_result
-
-Value = TypeVar("Value")
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "framework": {"type": "dict"},
@@ -62,7 +38,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "jobs": {"type": "list", "elements": "dict"},
     "cluster_domain": {"type": "str", "default": CLUSTER_DOMAIN},
     "config_map": {"type": "str", "default": CONFIG_MAP},
-    "cloud": {"type": "str", "choices": ["", *CLOUDS], "default": ""},
+    "cloud": {"type": "str", "choices": ["", *settings.CLOUDS], "default": ""},
     "kubeconfig": {"type": "path"},
     "context": {"type": "str"},
 }
@@ -162,9 +138,8 @@ def _serve_batch(
 def _frameworks(arguments: Mapping[str, Any], read: Read) -> Frameworks:
     if arguments.get("framework") is not None:
         return _framework(arguments, read)
-    more = filter(None, os.environ.get(FRAMEWORKS_VARIABLE, "").split(os.pathsep))
     try:
-        found = build_frameworks([*(arguments["frameworks"] or ()), *more])
+        found = build_frameworks([*(arguments["frameworks"] or ()), *_value(settings.FRAMEWORKS)])
     except InvalidFramework as e:
         raise AnsibleActionFail(f"frameworks: {e}") from e
     return {name: _configured(framework) for name, framework in found.items()}
@@ -181,59 +156,52 @@ def _configured(framework: Framework) -> Framework:
     """The framework with what the administrator has set."""
     return dataclasses.replace(
         framework,
-        max_replicas=_variable(MAX_REPLICAS_VARIABLE, operator_defaults.positive, str(MAX_REPLICAS)),
-        force_delete_after_seconds=_variable(FORCE_DELETE_VARIABLE, operator_defaults.force_delete_after),
-        termination_message_policy=_variable(
-            TERMINATION_MESSAGE_POLICY_VARIABLE,
-            operator_defaults.termination_message_policy,
-            TERMINATION_MESSAGE_POLICIES[0],
-        ),
-        services=_variable(SERVICES_VARIABLE, operator_defaults.services, SERVICES_PER_JOB),
+        max_replicas=_value(settings.MAX_REPLICAS_PER_JOB),
+        force_delete_after_seconds=_value(settings.FORCE_DELETE_AFTER_SECONDS),
+        termination_message_policy=_value(settings.TERMINATION_MESSAGE_POLICY),
+        services=_value(settings.SERVICES_SCOPE),
         settings={
-            SETTING_CLUSTER_DOMAIN: _variable(CLUSTER_DOMAIN_VARIABLE, operator_defaults.cluster_domain),
-            SETTING_KUBECTL_DELIVERY: _variable(
-                KUBECTL_DELIVERY_VARIABLE, operator_defaults.image, KUBECTL_DELIVERY_IMAGE
-            ),
-            SETTING_NON_ROOT_USER: _variable(NON_ROOT_USER_VARIABLE, operator_defaults.user_id, str(NON_ROOT_USER)),
+            SETTING_CLUSTER_DOMAIN: _value(settings.CLUSTER_DOMAIN),
+            SETTING_KUBECTL_DELIVERY: _value(settings.MPI_KUBECTL_DELIVERY_IMAGE),
+            SETTING_NON_ROOT_USER: _value(settings.NON_ROOT_USER_ID),
         },
     )
 
 
-def _variable(name: str, read: Callable[[str], Value], default: str = "") -> Value:
-    """The value of a variable that the engine has set."""
+def _value(setting: settings.Setting[settings.Value]) -> settings.Value:
+    """The value that the engine, or the user of a playbook, has set by the variable."""
     try:
-        return read(os.environ.get(name) or default)
+        return setting.of(os.environ)
     except ValueError as e:
-        raise AnsibleActionFail(f"{name}: {e}") from e
+        raise AnsibleActionFail(str(e)) from e
 
 
 def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
-    cloud = arguments["cloud"] or _variable(CLOUD_VARIABLE, operator_defaults.cloud)
+    cloud = arguments["cloud"] or _value(settings.CLOUD)
     try:
         namespaces = config_namespaces(os.environ)
     except ValueError as e:
         raise AnsibleActionFail(str(e)) from e
     domain = arguments["cluster_domain"]
     if domain == CLUSTER_DOMAIN:
-        domain = _variable(CLUSTER_DOMAIN_VARIABLE, operator_defaults.cluster_domain) or domain
-    gang = _variable(GANG_SCHEDULER_VARIABLE, gang_scheduler)
-    kueue = _variable(KUEUE_VARIABLE, operator_defaults.kueue)
-    return OperatorSettings(arguments["config_map"], cloud, domain, namespaces, gang, kueue)
+        domain = _value(settings.CLUSTER_DOMAIN) or domain
+    gang = _value(settings.GANG_SCHEDULER_NAME)
+    return OperatorSettings(arguments["config_map"], cloud, domain, namespaces, gang, bool(_value(settings.KUEUE)))
 
 
 def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """The jobs from the engine, never templated: a batch, or ansible-operator's ``_<group>_<kind>``."""
     batch = variables.get(worker_protocol.BATCH_VAR)
     if batch is not None:
-        return [to_builtin(job) for job in batch]
+        return [to_builtin(resource) for resource in batch]
     meta = to_builtin(variables.get("ansible_operator_meta")) or {}
     for name, value in variables.items():
         if not (name.startswith("_") and f"{name}_spec" in variables and isinstance(value, Mapping)):
             continue
-        job = to_builtin(value)
-        metadata = job.get("metadata") or {}
+        resource = to_builtin(value)
+        metadata = resource.get("metadata") or {}
         if (metadata.get("name"), metadata.get("namespace")) == (meta.get("name"), meta.get("namespace")):
-            return [job]
+            return [resource]
     raise AnsibleActionFail(
         "there is no job: run by an engine (ansible-operator, dljob-operator run), by playbooks/reconcile.yml, "
         "or give the argument jobs"

@@ -11,12 +11,7 @@ description:
   - C(SHARD_ID), C(NUM_SHARDS) and C(RUN_ID) are arguments for Caffe2, C(CAFFE2_CONFIG) has the addresses of all workers
     in JSON, and C(REDIS_HOST) and C(REDIS_PORT), or C(NFS_PATH), are for the rendezvous of the workers.
   - All of them are always set. C(REDIS_HOST) or C(NFS_PATH) is empty where the job does not use it.
-positional: _input
-options:
-  _input:
-    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.environment]
 """
 
 EXAMPLES = r"""
@@ -40,15 +35,11 @@ _value:
   sample: {SHARD_ID: "1", NUM_SHARDS: "2", REDIS_HOST: redis-service}
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.caffe2 import caffe2_environment
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(
+    HookFilter, name="caffe2_environment", needs=("job", "replicas", "spec", "total", "task"), hook=caffe2_environment
+):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("caffe2_environment", ("job", "replicas", "spec", "total", "task"), caffe2_environment)

@@ -9,12 +9,7 @@ version_added: 0.1.0
 description:
   - Checks C(spec.backendSpecs). The backend C(redis) needs C(redisHost), C(nfs) needs C(nfsPath), and C(none) is for a
     single replica. The default of C(backendType) is C(none) for a single replica and C(redis) for more.
-positional: _input
-options:
-  _input:
-    description: The cluster spec, as M(dljob.operator.reconcile) passes it to validation filters.
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.validation]
 """
 
 EXAMPLES = r"""
@@ -34,15 +29,9 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.caffe2 import caffe2_validation
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="caffe2_validation", needs=("spec", "total"), hook=caffe2_validation):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("caffe2_validation", ("spec", "total"), caffe2_validation)

@@ -168,7 +168,7 @@ from ansible_collections.dljob.operator.plugins.plugin_utils.framework import bu
 
 def job_status(pods: Any, job: Any, framework: Any, now: Any = None) -> dict[str, Any]:
     try:
-        resource = _job(job)
+        resource = _resource(job)
         return aggregate.job_status(resource, _framework(framework, resource), _pods(pods), _time(now))
     except InvalidFramework as e:
         raise AnsibleFilterError(f"job_status: framework: {e}") from e
@@ -192,7 +192,7 @@ def _pods(given: Any) -> list[dict[str, Any]]:
     return list(to_builtin(given))
 
 
-def _job(given: Any) -> dict[str, Any]:
+def _resource(given: Any) -> dict[str, Any]:
     metadata = given.get("metadata") if isinstance(given, Mapping) else None
     if not (isinstance(metadata, Mapping) and metadata.get("name") and given.get("apiVersion") and given.get("kind")):
         raise AnsibleFilterError(
@@ -202,7 +202,7 @@ def _job(given: Any) -> dict[str, Any]:
     return dict(to_builtin(given))
 
 
-def _framework(given: Any, job: Mapping[str, Any]) -> Framework:
+def _framework(given: Any, resource: Mapping[str, Any]) -> Framework:
     if not isinstance(given, (Mapping, str)) or not given:
         raise AnsibleFilterError(
             "job_status: framework must be the declaration of a framework, such as mxnet_framework of "
@@ -211,7 +211,7 @@ def _framework(given: Any, job: Mapping[str, Any]) -> Framework:
     declared = declaration_of(to_builtin(given)) if isinstance(given, str) else to_builtin(given)
     # Neither the environment of the processes nor the text of a program that the role brings is part of the status.
     relevant = {key: value for key, value in declared.items() if key != "environment"}
-    if any_framework.is_any(job):
+    if any_framework.is_any(resource):
         declared_for_any = any_framework.declared_for_any(relevant)
         return any_framework.adapt(build_framework(declared_for_any, read=lambda name: ""))
     return build_framework(relevant, read=lambda name: "")

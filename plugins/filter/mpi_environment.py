@@ -13,14 +13,12 @@ description:
   - A worker has only C(K_MPI_JOB_ROLE), because its processes get their variables from C(mpirun).
   - In a job of the version C(v1) the launcher's variables name the script that runs C(kubectl exec), and a worker has
     none.
-positional: _input
+extends_documentation_fragment: [dljob.operator.hook]
 options:
   _input:
     description:
       - The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters. The filter
         reads C(mpiImplementation), C(slotsPerWorker) and C(runLauncherAsWorker) of its C(spec).
-    type: dict
-    required: true
 """
 
 EXAMPLES = r"""
@@ -50,15 +48,9 @@ _value:
     HYDRA_LAUNCHER_EXTRA_ARGS: -o ConnectionAttempts=10
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="mpi_environment", needs=("spec", "task"), hook=hooks.environment):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_environment", ("spec", "task"), hooks.environment)

@@ -14,14 +14,12 @@ description:
   - In a job of the version C(v1) there is no Secret, and the ConfigMap has C(kubexec.sh) too. A ServiceAccount
     C(<job>-launcher), unless the launcher's template names one, a Role and a RoleBinding permit the launcher to run
     commands in the workers.
-positional: _input
+extends_documentation_fragment: [dljob.operator.hook]
 options:
   _input:
     description:
       - The cluster spec of a job, as M(dljob.operator.reconcile) passes it to the hook C(objects). The filter reads
         C(mpiImplementation), C(slotsPerWorker) and C(runLauncherAsWorker) of its C(spec).
-    type: dict
-    required: true
 """
 
 EXAMPLES = r"""
@@ -45,15 +43,9 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="mpi_objects", needs=("job", "replicas", "spec"), hook=hooks.objects):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_objects", ("job", "replicas", "spec"), hooks.objects)

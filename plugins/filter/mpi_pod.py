@@ -12,14 +12,12 @@ description:
   - A worker whose first container has neither C(command) nor C(args) runs C(/usr/sbin/sshd -De).
   - In a job of the version C(v1) it is C(sleep 365d). The launcher then has, instead of SSH keys, an init container
     that brings C(kubectl) and waits for the workers, and a ServiceAccount that may use it.
-positional: _input
+extends_documentation_fragment: [dljob.operator.hook]
 options:
   _input:
     description:
       - The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to the hook C(pod). The filter reads
         C(sshAuthMountPath) and C(runLauncherAsWorker) of its C(spec).
-    type: dict
-    required: true
 """
 
 EXAMPLES = r"""
@@ -41,15 +39,9 @@ _value:
   type: dict
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="mpi_pod", needs=("job", "templates", "spec", "task"), hook=hooks.pod_defaults):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_pod", ("job", "templates", "spec", "task"), hooks.pod_defaults)

@@ -10,12 +10,7 @@ description:
   - Validates C(slotsPerWorker), C(runLauncherAsWorker), C(sshAuthMountPath), C(launcherCreationPolicy) and
     C(mpiImplementation), and that an entry for workers has a replica.
   - In a job of the version C(v1) it validates C(slotsPerWorker) and C(mainContainer).
-positional: _input
-options:
-  _input:
-    description: The cluster spec of a job, as M(dljob.operator.reconcile) passes it to the hook C(validate).
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.validation]
 """
 
 EXAMPLES = r"""
@@ -37,15 +32,9 @@ _value:
   sample: ["spec.slotsPerWorker is 0: it must be a whole number of at least 1"]
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mpi import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="mpi_validation", needs=("replicas", "spec"), hook=hooks.validate):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_validation", ("replicas", "spec"), hooks.validate)

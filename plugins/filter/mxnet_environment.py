@@ -12,12 +12,7 @@ description:
     C(DMLC_USE_KUBERNETES) for every job that has a scheduler, and C(PS_HEARTBEAT_INTERVAL) and C(PS_HEARTBEAT_TIMEOUT),
     with which the replacement of a lost worker can join.
   - For jobs of a v1 flavor also C(MX_CONFIG), the whole cluster in JSON, and for workers C(DMLC_WORKER_ID).
-positional: _input
-options:
-  _input:
-    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.environment]
 """
 
 EXAMPLES = r"""
@@ -43,15 +38,9 @@ _value:
   sample: {DMLC_ROLE: worker, DMLC_NUM_WORKER: "2"}
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.mxnet import mxnet_environment
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="mxnet_environment", needs=("job", "replicas", "task"), hook=mxnet_environment):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mxnet_environment", ("job", "replicas", "task"), mxnet_environment)

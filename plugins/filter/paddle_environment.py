@@ -12,12 +12,7 @@ description:
     serves the others.
   - In a job with masters, which are parameter servers, the variables also have the numbers of servers and trainers of
     the pod (C(PADDLE_SERVER_NUM), C(PADDLE_TRAINER_NUM)).
-positional: _input
-options:
-  _input:
-    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.environment]
 """
 
 EXAMPLES = r"""
@@ -48,15 +43,11 @@ _value:
     PADDLE_MASTER: digits-worker-0:36543
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.paddle import paddle_environment
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(
+    HookFilter, name="paddle_environment", needs=("job", "replicas", "total", "task"), hook=paddle_environment
+):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("paddle_environment", ("job", "replicas", "total", "task"), paddle_environment)

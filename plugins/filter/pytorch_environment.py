@@ -14,14 +14,12 @@ description:
     C(TORCH_DISABLE_SHARE_RDZV_TCP_STORE) lets workers join a running job under PyTorch 2.6 and later.
   - For C(nprocPerNode) C(auto), the default, C(PET_NPROC_PER_NODE) is the CPU limit of the container C(pytorch) where
     that has no accelerator, because torchrun counts the processors of the node.
-positional: _input
+extends_documentation_fragment: [dljob.operator.hook]
 options:
   _input:
     description:
       - The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters. The filter
         reads the fields C(nprocPerNode) and C(elasticPolicy) of its C(spec).
-    type: dict
-    required: true
 """
 
 EXAMPLES = r"""
@@ -57,15 +55,11 @@ _value:
     PET_NNODES: "2"
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(
+    HookFilter, name="pytorch_environment", needs=("replicas", "spec", "total", "task"), hook=hooks.environment
+):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("pytorch_environment", ("replicas", "spec", "total", "task"), hooks.environment)

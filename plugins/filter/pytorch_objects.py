@@ -11,14 +11,12 @@ description:
     C(spec.elasticPolicy.metrics) has metrics. It has the job's name and the bounds C(minReplicas) and C(maxReplicas)
     of C(spec.elasticPolicy), and exists while the job is neither suspended nor finished.
   - Training-operator 1.9 creates the same object.
-positional: _input
+extends_documentation_fragment: [dljob.operator.hook]
 options:
   _input:
     description:
       - The cluster spec of a job, as M(dljob.operator.reconcile) passes it to the hook C(objects). The filter reads
         C(elasticPolicy) of its C(spec).
-    type: dict
-    required: true
 """
 
 EXAMPLES = r"""
@@ -49,15 +47,9 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="pytorch_objects", needs=("job", "replicas", "spec"), hook=hooks.objects):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("pytorch_objects", ("job", "replicas", "spec"), hooks.objects)

@@ -9,12 +9,7 @@ version_added: 0.1.0
 description:
   - Checks C(spec.nprocPerNode) and C(spec.elasticPolicy), like the schema of this operator's CRD. C(elasticPolicy)
     needs workers, at most C(maxReplicas) of them, and C(minReplicas) must not exceed C(maxReplicas).
-positional: _input
-options:
-  _input:
-    description: The cluster spec, as M(dljob.operator.reconcile) passes it to validation filters.
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.validation]
 """
 
 EXAMPLES = r"""
@@ -36,15 +31,9 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.pytorch import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="pytorch_validation", needs=("job", "replicas", "spec"), hook=hooks.validate):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("pytorch_validation", ("job", "replicas", "spec"), hooks.validate)

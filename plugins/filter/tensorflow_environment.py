@@ -10,12 +10,7 @@ description:
   - Computes C(TF_CONFIG), which TensorFlow's cluster resolvers read. It has the whole cluster in JSON, and the
     replica's own type and index.
   - In a job of a v1 flavor, a process without any peer gets no C(TF_CONFIG).
-positional: _input
-options:
-  _input:
-    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.environment]
 """
 
 EXAMPLES = r"""
@@ -41,15 +36,11 @@ _value:
     TF_CONFIG: '{"cluster":{"master":["m:2222"],"ps":["p:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"}'
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(
+    HookFilter, name="tensorflow_environment", needs=("job", "replicas", "total", "task"), hook=hooks.environment
+):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_environment", ("job", "replicas", "total", "task"), hooks.environment)

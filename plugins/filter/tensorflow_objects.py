@@ -11,14 +11,12 @@ description:
     P(dljob.operator.tensorflow_pod#filter)), where a replica runs it.
   - Computes the Deployment, the Service and the OpenShift Route of TensorBoard, where C(spec.tensorboard) requests it.
     They outlive the training.
-positional: _input
+extends_documentation_fragment: [dljob.operator.hook]
 options:
   _input:
     description:
       - The cluster spec of a job, as M(dljob.operator.reconcile) passes it to the hook C(objects). The filter reads
         C(tensorboard) and C(tfImage) of its C(spec), and the programs in its C(files).
-    type: dict
-    required: true
 """
 
 EXAMPLES = r"""
@@ -45,15 +43,11 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(
+    HookFilter, name="tensorflow_objects", needs=("job", "replicas", "templates", "spec", "files"), hook=hooks.objects
+):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_objects", ("job", "replicas", "templates", "spec", "files"), hooks.objects)

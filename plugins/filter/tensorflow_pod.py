@@ -10,14 +10,12 @@ description:
   - Computes the default parameter server of tf-operator's v1alpha1 jobs. It runs in a replica of the type C(PS) whose
     template has no container named C(tensorflow), or whose replica spec has C(IsDefaultPS) set to true.
   - All other replicas have no defaults, and neither has a job of the v1 layout.
-positional: _input
+extends_documentation_fragment: [dljob.operator.hook]
 options:
   _input:
     description:
       - The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to the hook C(pod). The filter reads
         C(tfImage) of its C(spec), by default C(tensorflow/tensorflow:1.3.0).
-    type: dict
-    required: true
 """
 
 EXAMPLES = r"""
@@ -42,15 +40,11 @@ _value:
   type: dict
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(
+    HookFilter, name="tensorflow_pod", needs=("job", "replicas", "templates", "spec", "task"), hook=hooks.pod_defaults
+):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_pod", ("job", "replicas", "templates", "spec", "task"), hooks.pod_defaults)

@@ -8,12 +8,7 @@ short_description: Validation errors in the TensorBoard settings of a TensorFlow
 version_added: 0.2.0
 description:
   - Checks C(spec.tensorboard), like the schema of this operator's CRD.
-positional: _input
-options:
-  _input:
-    description: The cluster spec, as M(dljob.operator.reconcile) passes it to the hook C(validate).
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.validation]
 """
 
 EXAMPLES = r"""
@@ -32,15 +27,9 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.tensorflow import hooks
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(HookFilter, name="tensorflow_validation", needs=("spec",), hook=hooks.validate):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("tensorflow_validation", ("spec",), hooks.validate)

@@ -11,12 +11,7 @@ description:
     C(MASTER_PORT), C(WORLD_SIZE), C(RANK)), and those from which a LightGBM program writes its list of machines
     (C(WORKER_ADDRS), C(WORKER_PORT)).
   - A job without workers gets no list of workers.
-positional: _input
-options:
-  _input:
-    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
-    type: dict
-    required: true
+extends_documentation_fragment: [dljob.operator.hook.environment]
 """
 
 EXAMPLES = r"""
@@ -49,15 +44,11 @@ _value:
     WORKER_ADDRS: digits-worker-0
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.xgboost import xgboost_environment
-from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+from ansible_collections.dljob.operator.plugins.plugin_utils.hook_filter import HookFilter
 
 
-class FilterModule:
+class FilterModule(
+    HookFilter, name="xgboost_environment", needs=("replicas", "total", "task"), hook=xgboost_environment
+):
     """Ansible's entry point."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("xgboost_environment", ("replicas", "total", "task"), xgboost_environment)

@@ -16,8 +16,6 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-LEVELS = ("debug", "info", "warning", "error")
-FORMATS = ("text", "json")
 _ATTRIBUTE = "dljob_fields"
 _BARE = re.compile(r"[A-Za-z0-9_./:@+-]+")
 
@@ -28,7 +26,7 @@ def fields(**values: Any) -> dict[str, Any]:
 
 
 def configure(level: str, log_format: str) -> None:
-    """Send the records of all loggers to stderr from `level` on, one of LEVELS, in `log_format`, one of FORMATS."""
+    """Send the records of all loggers to stderr from `level` on, such as "info", in `log_format`, "text" or "json"."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])

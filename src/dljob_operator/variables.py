@@ -29,18 +29,18 @@ class RunVariables:
     unsafe: frozenset[str]
 
 
-def for_object(watch: Watch, obj: Mapping[str, Any], *, finalizing: bool = False) -> RunVariables:
+def for_object(watch: Watch, resource: Mapping[str, Any], *, finalizing: bool = False) -> RunVariables:
     """Return the variables of a run for one object. `finalizing` adds the finalizer's variables, which take precedence.
 
     A spec that is no mapping is only part of the whole object, as with ansible-operator.
     """
-    metadata = obj.get("metadata", {})
-    spec = obj.get("spec")
+    metadata = resource.get("metadata", {})
+    spec = resource.get("spec")
     spec = spec if isinstance(spec, Mapping) else {}
     shown = keys_to_snake(spec) if watch.snake_case_parameters else spec
     name = object_variable(watch.gvk)
     from_object = {key: value for key, value in shown.items() if not key.startswith(RESERVED)}
-    from_object[name] = obj
+    from_object[name] = resource
     from_object[f"{name}_spec"] = spec
     values = {
         **from_object,
@@ -49,9 +49,9 @@ def for_object(watch: Watch, obj: Mapping[str, Any], *, finalizing: bool = False
     return _with_fixed(watch, values, from_object, finalizing)
 
 
-def for_batch(watch: Watch, objs: Sequence[Mapping[str, Any]]) -> RunVariables:
+def for_batch(watch: Watch, resources: Sequence[Mapping[str, Any]]) -> RunVariables:
     """Return the variables of one run for several objects of the same kind: `dljob_batch` is the list of them."""
-    batch = {BATCH_VAR: list(objs)}
+    batch = {BATCH_VAR: list(resources)}
     return _with_fixed(watch, batch, batch, False)
 
 

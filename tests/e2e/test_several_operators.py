@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
-from devtools.lab.bench import processes
+from devtools.testbed import usage
 from devtools.testbed.operator import OperatorProcess, free_port, total
 from support.live_jobs import Cluster, until, v1alpha1_job
 
@@ -64,7 +64,7 @@ def test_the_workers_of_a_stopped_leader_may_not_write_after_its_deadline(
     with OperatorProcess(cluster, log, arguments) as leader:
         leader.wait_ready()
         own.create(v1alpha1_job("first")).wait_running()
-        others = processes.tree(leader.pid).keys() - {leader.pid}
+        others = usage.tree(leader.pid).keys() - {leader.pid}
         deadlines = [deadline for pid in others if (deadline := _deadline_of(pid)) is not None]
         assert deadlines, "a worker has written"
         assert all(deadline.seconds_left > 0 for deadline in deadlines)

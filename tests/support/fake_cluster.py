@@ -12,10 +12,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.invalid import may_have_pods, plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import losses
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import has_finished
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH

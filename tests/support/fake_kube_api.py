@@ -8,13 +8,13 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.watches import GVK
 from support.fake_api_server import FakeApiServer, Fault, failure, no_answer
 
 ECHO = GVK("example.com", "v1", "EchoJob")
-ECHO_JOBS = Resource("/apis/example.com/v1", "echojobs")
+ECHO_JOBS = ApiResource("/apis/example.com/v1", "echojobs")
 JOBS, EVENTS = ("team", "echojobs"), ("team", "events")
 
 

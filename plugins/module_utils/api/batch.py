@@ -38,21 +38,21 @@ class _Turns:
     def begin(self) -> tuple[int, Resource]:
         """Remove and return the next job, with its place in the batch."""
         with self._lock:
-            has_turn = (at for at, (_, job) in enumerate(self._waiting) if self._may_begin(job))
-            place, job = self._waiting.pop(next(has_turn, 0))
-            self._running[_namespace_of(job)] += 1
-            return place, job
+            has_turn = (at for at, (_, resource) in enumerate(self._waiting) if self._may_begin(resource))
+            place, resource = self._waiting.pop(next(has_turn, 0))
+            self._running[_namespace_of(resource)] += 1
+            return place, resource
 
-    def _may_begin(self, job: Resource) -> bool:
-        return self._running[_namespace_of(job)] < PARALLEL_JOBS - 1
+    def _may_begin(self, resource: Resource) -> bool:
+        return self._running[_namespace_of(resource)] < PARALLEL_JOBS - 1
 
-    def end(self, job: Resource) -> None:
+    def end(self, resource: Resource) -> None:
         with self._lock:
-            self._running[_namespace_of(job)] -= 1
+            self._running[_namespace_of(resource)] -= 1
 
 
-def _namespace_of(job: Resource) -> str:
-    return str(job["metadata"].get("namespace", ""))
+def _namespace_of(resource: Resource) -> str:
+    return str(resource["metadata"].get("namespace", ""))
 
 
 def reconcile_all(
@@ -75,13 +75,13 @@ def reconcile_all(
     turns = _Turns(jobs)
 
     def reconcile_next() -> tuple[int, Outcome]:
-        place, job = turns.begin()
+        place, resource = turns.begin()
         try:
             if last_begin is not None and clock() > last_begin:
-                return place, Outcome(job, Plan(), True, False, "", None, is_postponed=True)
-            return place, _reconcile(context, job, frameworks)
+                return place, Outcome(resource, Plan(), True, False, "", None, is_postponed=True)
+            return place, _reconcile(context, resource, frameworks)
         finally:
-            turns.end(job)
+            turns.end(resource)
 
     with ThreadPoolExecutor(min(PARALLEL_JOBS, len(jobs))) as pool:
         pending = [pool.submit(reconcile_next) for _ in jobs]
@@ -98,15 +98,15 @@ def reconcile_all(
                 future.cancel()
 
 
-def _reconcile(context: Context, job: Resource, frameworks: Frameworks) -> Outcome:
+def _reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> Outcome:
     began = time.monotonic()
     try:
-        outcome = reconcile(context, job, frameworks)
+        outcome = reconcile(context, resource, frameworks)
     except ApiError as e:
-        outcome = Outcome(job, Plan(), False, False, rbac.explain_denial(e.summary), None)
+        outcome = Outcome(resource, Plan(), False, False, rbac.explain_denial(e.summary), None)
     except Exception as e:
         # a defect of ours must not cost the other jobs of the batch their reconcile
         frame = traceback.extract_tb(e.__traceback__)[-1]
         message = f"internal error: {type(e).__name__}: {e} ({frame.filename}:{frame.lineno})"
-        outcome = Outcome(job, Plan(), False, False, message, None)
+        outcome = Outcome(resource, Plan(), False, False, message, None)
     return replace(outcome, seconds=time.monotonic() - began)

@@ -35,7 +35,7 @@ _QUERY = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
 class Queued:
     """A job that names a queue, as it was found."""
 
-    asked: workload.Request | None
+    asked: workload.QuotaRequest | None
     """``None`` for an invalid job."""
     found: workload.Workload | None
     suspend: bool
@@ -129,7 +129,7 @@ def _carry_out(context: Context, parsed: Parsed, queued: Queued, step: steps.Ste
             _patch(context, parsed, queued, {"metadata": {"annotations": {workload.ANNOTATION_PLACEMENT: text}}})
         case steps.Activate():
             _patch(context, parsed, queued, step.patch)
-        case steps.Report(fields):
+        case steps.WriteStatus(fields):
             _patch(context, parsed, queued, {"status": dict(fields)}, "status")
 
 
@@ -163,7 +163,7 @@ def _rewritten(context: Context, parsed: Parsed, queued: Queued) -> Mapping[str,
     return {"metadata": {"annotations": new["metadata"]["annotations"]}, "spec": spec}
 
 
-def _priority(context: Context, asked: workload.Request) -> int | None:
+def _priority(context: Context, asked: workload.QuotaRequest) -> int | None:
     if asked.priority_class:
         return int(_get(context, "workloadpriorityclasses", asked.priority_class).get("value") or 0)
     if asked.pod_priority_class:
@@ -183,7 +183,7 @@ def _manifest(context: Context, parsed: Parsed, queued: Queued) -> Mapping[str, 
     return workload.build(parsed.job, asked, _priority(context, asked))
 
 
-def _asked(queued: Queued) -> workload.Request:
+def _asked(queued: Queued) -> workload.QuotaRequest:
     if queued.asked is None:
         raise LookupError("an invalid job asks for nothing")
     return queued.asked

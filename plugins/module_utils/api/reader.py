@@ -91,10 +91,10 @@ class Reader:
         read = pages(lambda query: self._client.request("GET", path, query=query), {"labelSelector": selector}, PAGE)
         return (one for page in read for one in page.get("items", ()))
 
-    def has_spec(self, job: Resource) -> bool:
-        """Whether the API server has the object ``job`` with the same spec. A list: the operator may not get jobs."""
-        known = job["metadata"]
-        path, _, name = paths.object_path(job).rpartition("/")
+    def has_spec(self, resource: Resource) -> bool:
+        """Whether the API server has ``resource`` with the same spec. A list: the operator may not get jobs."""
+        known = resource["metadata"]
+        path, _, name = paths.object_path(resource).rpartition("/")
         listed = self._client.request("GET", path, query={"fieldSelector": f"metadata.name={name}"})
         found = [one["metadata"] for one in listed.get("items", ())]
         return any(one["uid"] == known["uid"] and one.get("generation") == known.get("generation") for one in found)

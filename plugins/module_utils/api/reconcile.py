@@ -35,13 +35,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import c
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     creation_event,
     force_delete_after,
     initial_status,
     slices,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote

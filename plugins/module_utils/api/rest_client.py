@@ -20,7 +20,12 @@ from typing import Any
 import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cluster_config
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request, TooLate
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
+    JSON,
+    ApiRequest,
+    Connection,
+    TooLate,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client, config
@@ -78,7 +83,7 @@ class RestClient:
         content_type: str = JSON,
     ) -> dict[str, Any]:
         """Send one request and return the decoded response. Raises :class:`ApiError`."""
-        request = Request(method, path, body, query, content_type)
+        request = ApiRequest(method, path, body, query, content_type)
         last_begin = time.monotonic() + _PATIENCE
         for tries_left in reversed(range(_TRIES)):
             try:

@@ -305,8 +305,8 @@ class Writer:
         """
         options = delete_options(str(present["metadata"]["uid"]), dry_run=self._dry_run)
         try:
-            job = self._api.request("GET", paths.object_path(self._resource))
-            if job["metadata"]["uid"] == self._uid:
+            resource = self._api.request("GET", paths.object_path(self._resource))
+            if resource["metadata"]["uid"] == self._uid:
                 self._api.request("DELETE", paths.object_path(manifest), options)
         except ApiError:
             return  # the next try follows soon

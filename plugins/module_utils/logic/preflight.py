@@ -24,8 +24,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.owned
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import retries
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome
@@ -102,9 +102,9 @@ class Takeover:
     adopted: tuple[Key, ...]
 
 
-def is_running(job: Resource) -> bool:
+def is_running(resource: Resource) -> bool:
     """Whether the job has neither finished nor been deleted."""
-    return outcome(as_mapping(job.get("status"))) is None and not as_mapping(job.get("metadata")).get(
+    return outcome(as_mapping(resource.get("status"))) is None and not as_mapping(resource.get("metadata")).get(
         "deletionTimestamp"
     )
 
@@ -133,64 +133,65 @@ def judge_definition(definition: Resource, versions: Collection[str]) -> tuple[P
 
 
 def other_objects(
-    job: Resource, served: Served, now: datetime, gang: GangScheduler | None = None
+    resource: Resource, served: Served, now: datetime, gang: GangScheduler | None = None
 ) -> tuple[Resource, ...]:
-    """The objects besides pods and Services that the operator would create for ``job``, to be looked up by name."""
+    """The objects besides pods and Services that the operator would create for the job, to be looked up by name."""
     try:
-        parsed = parse_job(job, served.framework)
+        job = parse_job(resource, served.framework)
     except InvalidJob:
         return ()
-    wanted = _wanted(plan(parsed, served.framework, Observed(), now, PlanSettings(gang=gang)))
+    wanted = _wanted(plan(job, served.framework, Observed(), now, PlanSettings(gang=gang)))
     return tuple(manifest for manifest in wanted if manifest["kind"] not in ("Pod", "Service"))
 
 
 def judge(
-    job: Resource, served: Served | None, found: Found, now: datetime, gang: GangScheduler | None = None
+    resource: Resource, served: Served | None, found: Found, now: datetime, gang: GangScheduler | None = None
 ) -> Verdict:
     """Judge a running job of a kind of training-operator; ``served`` is ``None`` for a kind that is not served here.
 
     ``gang`` is the gang scheduler that the operator will have.
     """
-    metadata = job["metadata"]
-    problems = [*_problems_of_kind(job, served), *found.definition]
+    metadata = resource["metadata"]
+    problems = [*_problems_of_kind(resource, served), *found.definition]
     notes: list[str] = []
     adopts: tuple[str, ...] = ()
     if served is not None and not problems:
         try:
-            parsed = parse_job(job, served.framework)
+            job = parse_job(resource, served.framework)
         except InvalidJob as e:
             problems += [_invalid(text) for text in e.problems]
         else:
-            if parsed.flavor.names != NAMES_JOB:
-                problems.append(_of_earlier_operator(parsed))
-            elif reason := _needs_nothing(parsed):
+            if job.flavor.names != NAMES_JOB:
+                problems.append(_of_earlier_operator(job))
+            elif reason := _needs_nothing(job):
                 notes.append(reason)
             else:
-                takeover = _take_over(parsed, served.framework, found.objects, now, PlanSettings(gang=gang))
-                problems += _problems_of_objects(job, parsed, takeover, found)
-                problems += _problems_of_plan(parsed, takeover)
-                notes += _notes(parsed, takeover, found)
+                takeover = _take_over(job, served.framework, found.objects, now, PlanSettings(gang=gang))
+                problems += _problems_of_objects(resource, job, takeover, found)
+                problems += _problems_of_plan(job, takeover)
+                notes += _notes(job, takeover, found)
                 adopts = tuple(_shown(key) for key in takeover.adopted)
     return Verdict(
-        str(job["kind"]), metadata["namespace"], metadata["name"], tuple(problems), tuple(notes), tuple(adopts)
+        str(resource["kind"]), metadata["namespace"], metadata["name"], tuple(problems), tuple(notes), tuple(adopts)
     )
 
 
-def _problems_of_kind(job: Resource, served: Served | None) -> Iterable[Problem]:
-    version = str(job["apiVersion"]).partition("/")[2]
+def _problems_of_kind(resource: Resource, served: Served | None) -> Iterable[Problem]:
+    kind, api_version = resource["kind"], resource["apiVersion"]
+    version = str(api_version).partition("/")[2]
     if served is None:
-        yield Problem("kind", f"kind: this operator serves no {job['kind']} of {job['apiVersion']}", _LET_IT_END)
+        yield Problem("kind", f"kind: this operator serves no {kind} of {api_version}", _LET_IT_END)
     elif version not in served.kind.versions:
         known = ", ".join(f"{served.kind.group}/{known}" for known in served.kind.versions)
         yield Problem(
             "apiVersion",
-            f"apiVersion: this operator serves {job['kind']} as {known}, not as {job['apiVersion']}",
+            f"apiVersion: this operator serves {kind} as {known}, not as {api_version}",
             f"{_LET_IT_END}, and convert its manifest for the next time",
         )
     elif version != VERSION:
         yield Problem(
             "apiVersion",
-            f"apiVersion: jobs of {job['apiVersion']} are not training-operator's, and this operator adopts no others",
+            f"apiVersion: jobs of {api_version} are not training-operator's, and this operator adopts no others",
             _LET_IT_END,
         )
 
@@ -261,14 +262,14 @@ def _labelled(present: Resource, manifest: Resource) -> Resource:
     return {**present, "metadata": {**metadata, **given}}
 
 
-def _problems_of_objects(job: Resource, parsed: DLJob, takeover: Takeover, found: Found) -> Iterable[Problem]:
-    owner = Owner(parsed.namespace, parsed.uid)
+def _problems_of_objects(resource: Resource, job: DLJob, takeover: Takeover, found: Found) -> Iterable[Problem]:
+    owner = Owner(job.namespace, job.uid)
     by_key = {owned_objects.key_of(x): x for x in found.objects}
     for key in map(owned_objects.key_of, _wanted(takeover.planned)):
         present, name = by_key.get(key), _shown(key)
         if present is None or is_owned_by(present, owner):
             continue
-        if belongs_to_predecessor(present, job):
+        if belongs_to_predecessor(present, resource):
             yield Problem(
                 name,
                 f"{name}: it belongs to a deleted job of this name, whose objects are still being deleted",
@@ -281,7 +282,7 @@ def _problems_of_objects(job: Resource, parsed: DLJob, takeover: Takeover, found
                 "job would fail",
                 f"delete or rename it, or {_LET_IT_END}",
             )
-    own_names = {naming.pod_name(parsed, group.type, index) for group, index in parsed.tasks()}
+    own_names = {naming.pod_name(job, group.type, index) for group, index in job.tasks()}
     for (kind, pod_name), present in by_key.items():
         metadata = present["metadata"]
         if kind != "Pod" or pod_name in own_names or not is_owned_by(present, owner):
@@ -295,10 +296,10 @@ def _problems_of_objects(job: Resource, parsed: DLJob, takeover: Takeover, found
             )
     for kind in sorted({kind for kind, _ in takeover.adopted} & set(found.unpatchable)):
         names = [name for kind_, name in takeover.adopted if kind_ == kind]
-        resource = ".".join(filter(None, (OWNED_KINDS[kind].plural, OWNED_KINDS[kind].group)))
+        plural = ".".join(filter(None, (OWNED_KINDS[kind].plural, OWNED_KINDS[kind].group)))
         yield Problem(
             f"{kind}/{names[0]}",
-            f"{kind}/{names[0]}: the operator may not patch {resource}, and has to label {len(names)} of the job's",
+            f"{kind}/{names[0]}: the operator may not patch {plural}, and has to label {len(names)} of the job's",
             "give it the cluster role dljob-adoption of docs/migration.md",
         )
 

@@ -35,7 +35,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """One request. ``path`` begins with "/"; ``body`` is anything that JSON can encode, ``None`` for no body."""
 
     method: str
@@ -68,7 +68,7 @@ class Connection:
 
     def send(
         self,
-        request: Request,
+        request: ApiRequest,
         timeout: tuple[float, float],
         seconds_left: Callable[[], float],
         **options: Any,

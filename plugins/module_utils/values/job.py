@@ -118,33 +118,40 @@ class SuccessTarget:
     index: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DLJob:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """What is known of a job even if its spec is invalid: :func:`..logic.parse.job_record.read`."""
+
+    kind: str
+    name: str
+    generation: int
+    runtime_id: str
+    run_policy: RunPolicy
+    """Of an invalid job only whether it is suspended, and its time to live."""
+    status: Mapping[str, Any] = field(default_factory=dict)
+    is_queued: bool = False
+    """Whether Kueue admits it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DLJob(JobRecord):
     """A distributed deep-learning job. Built by :func:`..logic.parse.parse.parse_job`."""
 
     api_version: str
     """The one in which the job was created, where the kind's versions differ."""
-    kind: str
     namespace: str
-    name: str
     uid: str
-    generation: int
-    runtime_id: str
     mode: str
     groups: tuple[ReplicaGroup, ...]
     success_target: SuccessTarget
-    run_policy: RunPolicy
     flavor: ApiFlavor
     options: Mapping[str, Any] = field(default_factory=dict)
     """The fields of the spec that the flavor passes to the hooks, unvalidated; pods of other values are replaced."""
     object_options: Mapping[str, Any] = field(default_factory=dict)
     """The flavor's ``object_fields`` of the spec, unvalidated; they restart no pod."""
-    status: Mapping[str, Any] = field(default_factory=dict)
     succeeds_by: str = SUCCEEDS_BY_TARGET
     """target: the job succeeds when the success target's container exits with 0; all: when all replicas of its type
     have succeeded; any: when one has."""
-    is_queued: bool = False
-    """Whether Kueue admits it."""
     held: str = ""
     """Why it waits although its spec does not suspend it, as a sentence; see :mod:`..logic.queueing`."""
     services: str = SERVICES_PER_JOB

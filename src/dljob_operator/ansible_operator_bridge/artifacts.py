@@ -20,12 +20,12 @@ run, and cannot remove it. The latter is ansible-operator's default."""
 
 
 @contextlib.contextmanager
-def errors_logged(job: Object) -> Iterator[None]:
-    """Log an OSError of the body instead of raising it: a run of `job` counts without its artifacts."""
+def errors_logged(resource: Object) -> Iterator[None]:
+    """Log an OSError of the body instead of raising it: a run of `resource` counts without its artifacts."""
     try:
         yield
     except OSError as error:
-        _LOG.warning("cannot write the artifacts of a run", extra=logs.fields(**object_fields(job), error=error))
+        _LOG.warning("cannot write the artifacts of a run", extra=logs.fields(**object_fields(resource), error=error))
 
 
 def write(command: Command, output: str, code: int) -> None:

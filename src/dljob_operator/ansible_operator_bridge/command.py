@@ -42,7 +42,7 @@ class Command:
         return self.folder / "artifacts" / self.ident
 
 
-class NestedTooDeeply(Exception):
+class JobNestedTooDeeply(Exception):
     """The object of a run is nested so deeply that the operator ignores it: there is nothing to run.
 
     `asked` is the run, `socket` and `path` are the destination of its events, as in `Input`.
@@ -67,14 +67,14 @@ class Variables:
 class Input:
     """The input that ansible-operator has written for the run.
 
-    `wrapped` are the variables as they were written, with the wrappers of `markUnsafe`; `job` is the object that the
-    run is for, without them, `name` the variable that holds it; `socket` and `path` are the destination of events (""
-    for none).
+    `wrapped` are the variables as they were written, with the wrappers of `markUnsafe`; `resource` is the object that
+    the run is for, without them, `name` the variable that holds it; `socket` and `path` are the destination of events
+    ("" for none).
     """
 
     wrapped: Mapping[str, Any]
     name: str
-    job: Mapping[str, Any]
+    resource: Mapping[str, Any]
     socket: str = ""
     path: str = "/"
 
@@ -121,7 +121,7 @@ def _parser() -> _Parser:
 def read(command: Command) -> Input:
     """Read the input directory.
 
-    Raises UnsupportedRun for settings that ansible-operator does not write by default, and NestedTooDeeply.
+    Raises UnsupportedRun for settings that ansible-operator does not write by default, and JobNestedTooDeeply.
     """
     env = command.folder / "env"
     if (env / "cmdline").exists():
@@ -136,16 +136,16 @@ def read(command: Command) -> Input:
     path = str(settings.get("runner_http_path") or "/")
     try:
         wrapped = _mapping(env / "extravars")
-        name, job = _job(wrapped, command.folder)
+        name, resource = _job(wrapped, command.folder)
     except RecursionError:
-        raise NestedTooDeeply(command, socket, path) from None
-    if nesting.is_too_deep(job):
-        raise NestedTooDeeply(command, socket, path)
-    return Input(wrapped, name, job, socket, path)
+        raise JobNestedTooDeeply(command, socket, path) from None
+    if nesting.is_too_deep(resource):
+        raise JobNestedTooDeeply(command, socket, path)
+    return Input(wrapped, name, resource, socket, path)
 
 
-def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) -> Variables:
-    """Return the run's variables, with `job` instead of the object in the input.
+def variables(given: Input, resource: Mapping[str, Any], fixed: Mapping[str, Any]) -> Variables:
+    """Return the run's variables, with `resource` instead of the object in the input.
 
     Keys of the job's spec that begin with `ansible_` or `dljob_` are omitted, as in the embedded engine: as extra
     variables they could change the operator's connection or framework. The variables `fixed` from watches.yaml stay.
@@ -158,8 +158,8 @@ def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) ->
     spec = values.get(f"{given.name}_spec")
     foreign = {key for key in spec if key.startswith(RESERVED)} if isinstance(spec, Mapping) else set()
     kept = {name: value for name, value in values.items() if name not in foreign - set(fixed)}
-    new_spec = job.get("spec")
-    kept |= {given.name: job, f"{given.name}_spec": new_spec if isinstance(new_spec, Mapping) else {}}
+    new_spec = resource.get("spec")
+    kept |= {given.name: resource, f"{given.name}_spec": new_spec if isinstance(new_spec, Mapping) else {}}
     return Variables(kept, frozenset(unsafe))
 
 

@@ -20,7 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
 from dljob_operator.ansible_operator_bridge.annotate import annotate
-from dljob_operator.ansible_operator_bridge.command import Command, Input, NestedTooDeeply, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, Input, JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
@@ -29,17 +29,17 @@ from dljob_operator.engine.cache import nesting
 from dljob_operator.engine.cache.informer_set import InformerSet
 from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION, Change, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object, custom
-from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller import Runner
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.controller_settings import ControllerSettings
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes
+from dljob_operator.engine.outcome_handler import OutcomeHandler
 from dljob_operator.engine.queue.progress import stalled
 from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.workers import Work, Workers
 from dljob_operator.runner import RunRequest, RunResult
 from dljob_operator.runner.collect import REQUEUE_ACTIONS
@@ -65,7 +65,7 @@ class BridgeController:
         watches: Sequence[Watch],
         api: KubeApi,
         runner: Runner,
-        settings: Settings,
+        settings: ControllerSettings,
         *,
         first_list: float = 30.0,
     ) -> None:
@@ -79,8 +79,8 @@ class BridgeController:
         self._informers = InformerSet(watches, api, settings, self._requeues, self._job_changed)
         self._orphans = OrphanCollector(api, self._informers.orphans)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
-        self._concluder = Concluder(self._requeues, EventRecorder(api), Metrics())
-        self._worker_runs = WorkerRuns(self._informers, runner, self._requeues, self._concluder, settings)
+        self._outcome_handler = OutcomeHandler(self._requeues, EventRecorder(api), Metrics())
+        self._worker_runs = WorkerRuns(self._informers, runner, self._requeues, self._outcome_handler, settings)
         self._reading = threading.Lock()
         annotations = Work(
             self._requeues.get, self._requeue_all, self._requeues.failed, self._requeues.close, threads=_WRITERS
@@ -116,7 +116,8 @@ class BridgeController:
     def prepare(self, argv: Sequence[str], cwd: Path) -> ParsedRun:
         """Parse a run.
 
-        Raises UnsupportedRun if the real ansible-runner must do it, and NestedTooDeeply if nothing must (see `ignore`).
+        Raises UnsupportedRun if the real ansible-runner must do it, and JobNestedTooDeeply if nothing must (see
+        `ignore`).
         """
         asked = command.parse(argv, cwd)
         # one at a time: for a job of 1 MB this takes dozens of times as much memory
@@ -127,15 +128,15 @@ class BridgeController:
             return parsed
 
     def _parsed(self, asked: Command, given: Input) -> ParsedRun:
-        kind = self._informers.kind(f"{given.job.get('apiVersion')} {given.job.get('kind')}")
+        kind = self._informers.kind(f"{given.resource.get('apiVersion')} {given.resource.get('kind')}")
         if kind is None:
-            raise UnsupportedRun(f"watches.yaml has no {given.job.get('apiVersion')} {given.job.get('kind')}")
+            raise UnsupportedRun(f"watches.yaml has no {given.resource.get('apiVersion')} {given.resource.get('kind')}")
         target = _target(kind.watch, asked.path)
         if target is None:
             raise UnsupportedRun(f"watches.yaml does not run {asked.path} for {kind.watch.gvk}")
         return ParsedRun(asked, given, kind, target)
 
-    def ignore(self, run: NestedTooDeeply) -> RunExit:
+    def ignore(self, run: JobNestedTooDeeply) -> RunExit:
         """End a run as one that had nothing to do: after a failed one ansible-operator would try again and again.
 
         The cache does not have the job, so an Event says why it is ignored (`engine/cache/ignored_jobs.py`).
@@ -152,7 +153,7 @@ class BridgeController:
 
     def run(self, parsed: ParsedRun) -> RunExit:
         """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
-        uid = uid_of(dict(parsed.given.job))
+        uid = uid_of(dict(parsed.given.resource))
         cached = self._informers.wait_filled(self._first_list)
         if cached and parsed.is_for_worker:
             return self._worker_runs.run(parsed)
@@ -167,10 +168,10 @@ class BridgeController:
 
     def _run_begun(self, parsed: ParsedRun, uid: str, cached: bool) -> RunExit:
         asked, given, kind = parsed.asked, parsed.given, parsed.kind
-        job = newer(custom(dict(given.job)), kind.get(uid))
-        cache = self._informers.view([job]) if cached else CacheView()
+        resource = newer(custom(dict(given.resource)), kind.get(uid))
+        cache = self._informers.view([resource]) if cached else CacheView()
         fixed = {**kind.watch.vars, **(kind.watch.finalizer.vars if kind.watch.finalizer else {})}
-        values = command.variables(given, job, fixed)
+        values = command.variables(given, resource, fixed)
         request = RunRequest(
             parsed.target,
             values.values,
@@ -181,18 +182,18 @@ class BridgeController:
             facts=asked.facts,
         )
         result = self._runner.run(request)
-        self._concluder.ran(kind.watch, result)
+        self._outcome_handler.ran(kind.watch, result)
         outcome = _own_requeue(outcomes(result, [uid])[uid], result)
         self._informers.wait_for(outcome.wrote)
         finished = self._report(parsed, result)
-        self._concluder.conclude(kind.watch, job, outcome, result)
+        self._outcome_handler.handle(kind.watch, resource, outcome, result)
         return finished
 
     def _report(self, parsed: ParsedRun, result: RunResult) -> RunExit:
         asked, given = parsed.asked, parsed.given
         code = 0 if result.ok else 2
         output = result.output + "".join(f"failed: {failure}\n" for failure in result.failures)
-        with artifacts.errors_logged(dict(given.job)):
+        with artifacts.errors_logged(dict(given.resource)):
             artifacts.remove_input(asked)
             artifacts.rotate(asked)
             artifacts.write(asked, output, code)
@@ -207,20 +208,24 @@ class BridgeController:
             found = self._informers.find(key)
             if found is None:
                 self._requeues.discard(key)  # deleted while its last run waited
-            elif found[0].resource is not None:
-                self._requeue(key, found[0].resource, found[1])
+            elif found[0].api_resource is not None:
+                self._requeue(key, found[0].api_resource, found[1])
 
-    def _requeue(self, key: str, resource: Resource, obj: Object) -> None:
+    def _requeue(self, key: str, api_resource: ApiResource, resource: Object) -> None:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         try:
-            annotate(self._api, resource, obj["metadata"], {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"})
+            annotate(
+                self._api, api_resource, resource["metadata"], {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"}
+            )
         except (ApiError, ApiConnectionError) as error:
             if isinstance(error, ApiError) and error.status in (404, 409, 422):
                 return  # deleted, or another object has the name, so that the uid differs
             self._requeues.failed(key)
-            _LOG.warning("cannot write the requeue annotation", extra=logs.fields(**object_fields(obj), error=error))
+            _LOG.warning(
+                "cannot write the requeue annotation", extra=logs.fields(**object_fields(resource), error=error)
+            )
         else:
-            _LOG.info("requeue annotation written", extra=logs.fields(**object_fields(obj)))
+            _LOG.info("requeue annotation written", extra=logs.fields(**object_fields(resource)))
 
 
 def _target(watch: Watch, path: Path) -> str | None:

@@ -20,7 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge.annotate import annotate
 from dljob_operator.engine.cache import nesting
-from dljob_operator.engine.discovery import Resource, find_resource
+from dljob_operator.engine.discovery import ApiResource, find_api_resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NestedTooDeeply
 from dljob_operator.watches import Watch
 
@@ -65,40 +65,40 @@ def remove_harmful(api: KubeApi, watches: Iterable[Watch], namespaces: Sequence[
     """Remove the values that harm others from all jobs of the `watches`. Never raises; what is left is logged."""
     for watch in watches:
         try:
-            resource = find_resource(api, watch.gvk)
-            if resource is not None:
+            api_resource = find_api_resource(api, watch.gvk)
+            if api_resource is not None:
                 for namespace in namespaces or ("",):
-                    _remove(api, resource, namespace)
+                    _remove(api, api_resource, namespace)
         except (ApiError, ApiConnectionError, RecursionError) as error:
             _LOG.warning(
                 "cannot look for annotations that end ansible-operator", extra=logs.fields(kind=watch.gvk, error=error)
             )
 
 
-def _remove(api: KubeApi, resource: Resource, namespace: str) -> None:
-    path = resource.collection(namespace)
+def _remove(api: KubeApi, api_resource: ApiResource, namespace: str) -> None:
+    path = api_resource.collection(namespace)
     for page in pages(lambda query: api.list_objects(path, query), {}, _PER_PAGE):
-        for job in page["items"]:
-            names = list(_harmful(job))
+        for resource in page["items"]:
+            names = list(_harmful(resource))
             if names:
-                _patch(api, resource, job["metadata"], names)
+                _patch(api, api_resource, resource["metadata"], names)
 
 
-def _harmful(job: Mapping[str, Any]) -> Iterator[str]:
+def _harmful(resource: Mapping[str, Any]) -> Iterator[str]:
     """Yield the annotations to remove; of a job that is nested too deeply, whose annotations were not read, all."""
-    annotations = job["metadata"].get("annotations") or {}
+    annotations = resource["metadata"].get("annotations") or {}
     for name, limit in LIMITS.items():
-        if limit.harms_others and (nesting.UNREADABLE in job or not limit.permits(annotations.get(name, ""))):
+        if limit.harms_others and (nesting.UNREADABLE in resource or not limit.permits(annotations.get(name, ""))):
             yield name
 
 
-def _patch(api: KubeApi, resource: Resource, metadata: Mapping[str, Any], names: Sequence[str]) -> None:
+def _patch(api: KubeApi, api_resource: ApiResource, metadata: Mapping[str, Any], names: Sequence[str]) -> None:
     where = {"namespace": metadata.get("namespace", ""), "name": metadata["name"]}
-    fields = {"resource": resource.plural, **where, "annotations": ", ".join(names)}
+    fields = {"resource": api_resource.plural, **where, "annotations": ", ".join(names)}
     try:
         # the response to a success is the whole object, which may be nested too deeply to be decoded
         with contextlib.suppress(NestedTooDeeply):
-            annotate(api, resource, metadata, dict.fromkeys(names))
+            annotate(api, api_resource, metadata, dict.fromkeys(names))
     except ApiError as error:
         if error.status not in (404, 409):  # deleted, or another job has the name
             _LOG.error("cannot remove annotations that end ansible-operator", extra=logs.fields(**fields, error=error))

@@ -47,8 +47,9 @@ class InputFolders:
         """Note a deletion, or that a name is in use."""
         if change.old is not None and change.new is not None:
             return
-        job = change.obj
-        folder = self._root / gvk.group / gvk.version / gvk.kind / namespace_of(job) / str(job["metadata"]["name"])
+        resource = change.obj
+        of_kind = self._root / gvk.group / gvk.version / gvk.kind
+        folder = of_kind / namespace_of(resource) / str(resource["metadata"]["name"])
         with self._lock:
             if change.new is None:
                 self._deleted.add(folder)

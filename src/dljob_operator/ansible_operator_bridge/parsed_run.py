@@ -33,7 +33,7 @@ class ParsedRun:
     def is_for_worker(self) -> bool:
         """Whether a long-lived worker may do it. It runs no finalizer, which may be another role or have variables."""
         watch = self.kind.watch
-        return watch.long_lived and self.target == target_name(watch) and not is_leaving(dict(self.given.job))
+        return watch.long_lived and self.target == target_name(watch) and not is_leaving(dict(self.given.resource))
 
 
 def newer(handed: Object, cached: Object | None) -> Object:

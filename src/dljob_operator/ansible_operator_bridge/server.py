@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from dljob_operator import logs
-from dljob_operator.ansible_operator_bridge.command import NestedTooDeeply, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import RunExit
 
@@ -78,7 +78,7 @@ class _Handler(socketserver.StreamRequestHandler):
             parsed = bridge.prepare(argv, cwd)
         except UnsupportedRun:
             raise
-        except NestedTooDeeply as error:
+        except JobNestedTooDeeply as error:
             self.wfile.write(b"accepted\n")
             return bridge.ignore(error)
         except Exception:

@@ -28,7 +28,7 @@ class Child(Protocol):
 
 
 @dataclass(frozen=True)
-class Times:
+class WatchdogTimes:
     """Those of the liveness probe in `deploy/`, and of the grace period there, in seconds."""
 
     interval: float = 20.0
@@ -46,7 +46,7 @@ class Watchdog:
     def __init__(
         self,
         checks: Sequence[Callable[[], str]],
-        times: Times = Times(),
+        times: WatchdogTimes = WatchdogTimes(),
         exit_process: Callable[[int], object] = os._exit,
     ) -> None:
         self.problem = ""

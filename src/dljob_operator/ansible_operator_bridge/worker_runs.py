@@ -21,16 +21,16 @@ from dljob_operator.engine.batch import BatchRunner, run_batch
 from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.cache.predicates import namespace_of, uid_of, version_of
 from dljob_operator.engine.cache.transforms import Object, custom
-from dljob_operator.engine.concluder import Concluder
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.outcome import JobOutcome, written
+from dljob_operator.engine.outcome_handler import OutcomeHandler
 from dljob_operator.engine.queue.progress import Stall
 from dljob_operator.engine.queue.ready_lines import Line
 from dljob_operator.engine.queue.recent_changes import RecentChanges
 from dljob_operator.engine.queue.resource_versions import number
 from dljob_operator.engine.requests import SHORTEST_PERIOD, asks_too_often, beside_others, request_for_many
-from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.workers import Work
-from dljob_operator.runner import RunOutcome
+from dljob_operator.runner import RunEnding
 
 _STOPPED = JobOutcome(False, "the operator is stopping")
 
@@ -48,7 +48,7 @@ class _Requested:
     """A run that waits for a long-lived worker, or that one does."""
 
     parsed: ParsedRun
-    job: Object
+    resource: Object
     ended: Future[_Ended] = dataclasses.field(default_factory=Future)
 
 
@@ -60,13 +60,13 @@ class WorkerRuns:
         informers: InformerSet,
         runner: BatchRunner,
         requeues: RequeueQueue,
-        concluder: Concluder,
-        settings: Settings,
+        handler: OutcomeHandler,
+        settings: ControllerSettings,
     ) -> None:
         self._informers = informers
         self._runner = runner
         self._requeues = requeues
-        self._concluder = concluder
+        self._outcome_handler = handler
         self._settings = settings
         self._runs: RunQueue[_Requested] = RunQueue(settings.max_concurrent)
         self._changes = RecentChanges(time.monotonic)
@@ -81,16 +81,16 @@ class WorkerRuns:
 
     def run(self, parsed: ParsedRun) -> RunExit:
         """Wait until a worker has done the run, and post its events; on the thread of the shim's connection."""
-        job = custom(dict(parsed.given.job))
-        uid = uid_of(job)
-        requested = _Requested(parsed, job)
-        turn = self._requeues.request(uid, reconciled_before=bool(job.get("status")))
-        if not self._informers.may_share(uid, namespace_of(job)):
+        resource = custom(dict(parsed.given.resource))
+        uid = uid_of(resource)
+        requested = _Requested(parsed, resource)
+        turn = self._requeues.request(uid, reconciled_before=bool(resource.get("status")))
+        if not self._informers.may_share(uid, namespace_of(resource)):
             turn = dataclasses.replace(turn, may_share=False)
         if turn.line is Line.CHANGED:
             with self._changes_lock:
                 self._changes.note(uid)
-        if not self._runs.add(uid, flow_of(parsed.target, job), turn, requested):
+        if not self._runs.add(uid, flow_of(parsed.target, resource), turn, requested):
             requested.ended.set_result(_Ended(_STOPPED, cancelled=True))
         ended = requested.ended.result()
         return _report(parsed, ended)
@@ -110,7 +110,7 @@ class WorkerRuns:
             self._requeues.begin(key)
         requested = [self._runs.requests(key) for key in keys]
         kind = requested[0][0].parsed.kind
-        jobs = [_newest([one.job for one in each], kind) for each in requested]
+        jobs = [_newest([one.resource for one in each], kind) for each in requested]
         request = request_for_many(kind.watch, jobs, self._informers.view(jobs), self._settings.run_timeout)
         with self._changes_lock:
             is_contended = self._changes.any_but(keys)
@@ -126,16 +126,18 @@ class WorkerRuns:
         request = dataclasses.replace(request, taken=known)
         with run_batch(self._runner, request, jobs) as reports:
             for reported in reports:
-                self._concluder.ran(kind.watch, reported.result)
+                self._outcome_handler.ran(kind.watch, reported.result)
                 self._informers.wait_for(written(outcome for _, outcome in reported.jobs))
-                cancelled = reported.result.ending is RunOutcome.CANCELLED
-                for job, outcome in reported.jobs:
-                    self._concluder.conclude(kind.watch, job, outcome, reported.result, batch=len(reported.jobs))
-                    self._runs.took(namespace_of(job), outcome.seconds)
+                cancelled = reported.result.ending is RunEnding.CANCELLED
+                for resource, outcome in reported.jobs:
+                    self._outcome_handler.handle(
+                        kind.watch, resource, outcome, reported.result, batch=len(reported.jobs)
+                    )
+                    self._runs.took(namespace_of(resource), outcome.seconds)
                     if not outcome.postponed:
-                        self._end(uid_of(job), _Ended(outcome, cancelled))
-                    elif not self._runs.postponed(uid_of(job)):
-                        self._end(uid_of(job), _Ended(_STOPPED, cancelled=True))
+                        self._end(uid_of(resource), _Ended(outcome, cancelled))
+                    elif not self._runs.postponed(uid_of(resource)):
+                        self._end(uid_of(resource), _Ended(_STOPPED, cancelled=True))
 
     def _end(self, uid: str, ended: _Ended) -> None:
         for requested in self._runs.requests(uid):
@@ -143,7 +145,7 @@ class WorkerRuns:
         self._runs.done(uid)
 
     def _abandon(self, uid: str) -> None:
-        """End a run after an internal error, unless it was concluded before."""
+        """End a run after an internal error, unless its outcome was handled before."""
         if self._runs.requests(uid):
             self._requeues.done(uid, ok=False)
             self._end(uid, _Ended(JobOutcome(False, "the operator failed with an internal error, see its log")))
@@ -157,7 +159,7 @@ def _report(parsed: ParsedRun, ended: _Ended) -> RunExit:
     """Post the events of the run; only a failed one leaves more artifacts than their folder."""
     asked, given, outcome = parsed.asked, parsed.given, ended.outcome
     found = RunExit(0, "") if outcome.ok else RunExit(2, f"failed: {outcome.message}\n")
-    with artifacts.errors_logged(dict(given.job)):
+    with artifacts.errors_logged(dict(given.resource)):
         artifacts.remove_input(asked)
         artifacts.prepare(asked)
         if not outcome.ok:
@@ -175,10 +177,10 @@ def _period(parsed: ParsedRun) -> str:
     ansible-operator has no minimum. After an event with a period it writes no conditions: a kind that has these keeps
     the period of its annotation.
     """
-    too_often = asks_too_often(dict(parsed.given.job)) and not parsed.kind.watch.manage_status
+    too_often = asks_too_often(dict(parsed.given.resource)) and not parsed.kind.watch.manage_status
     return f"{SHORTEST_PERIOD:g}s" if too_often else ""
 
 
 def _newest(handed: Sequence[Object], kind: WatchedKind) -> Object:
-    found = max(handed, key=lambda obj: number(version_of(obj)))
+    found = max(handed, key=lambda resource: number(version_of(resource)))
     return newer(found, kind.get(uid_of(found)))

@@ -1,4 +1,4 @@
-"""A run for several jobs, of which each is concluded as soon as the run reports it."""
+"""A run for several jobs, of which each has its outcome as soon as the run reports it."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class Reported:
 
 
 @contextmanager
-def run_batch(runner: BatchRunner, request: RunRequest, objs: Sequence[Object]) -> Iterator[Iterator[Reported]]:
-    """Run `request` for the jobs `objs`, and give an iterator over what it reports, in the end on each of them.
+def run_batch(runner: BatchRunner, request: RunRequest, resources: Sequence[Object]) -> Iterator[Iterator[Reported]]:
+    """Run `request` for the jobs `resources`, and give an iterator over what it reports, in the end on each of them.
 
     The context ends with the run, also after an error: until then the run writes for jobs without an outcome.
     """
     results = runner.results(request)
     try:
-        yield _reports(results, objs)
+        yield _reports(results, resources)
     finally:
         for _ in results:
             pass
 
 
-def _reports(results: Iterator[RunResult], objs: Sequence[Object]) -> Iterator[Reported]:
-    unreported = {uid_of(obj): obj for obj in objs}
+def _reports(results: Iterator[RunResult], resources: Sequence[Object]) -> Iterator[Reported]:
+    unreported = {uid_of(resource): resource for resource in resources}
     for result in results:
-        job_outcomes = outcomes(result, list(unreported), shared=len(objs) > 1)
+        job_outcomes = outcomes(result, list(unreported), shared=len(resources) > 1)
         yield Reported([(unreported.pop(uid), outcome) for uid, outcome in job_outcomes.items()], result)

@@ -16,19 +16,19 @@ from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind
 from dljob_operator.engine.cache.predicates import is_leaving, namespace_of, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object
-from dljob_operator.engine.concluder import Concluder
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes, written
+from dljob_operator.engine.outcome_handler import OutcomeHandler
 from dljob_operator.engine.queue.progress import stalled
 from dljob_operator.engine.queue.queue import WorkQueue
 from dljob_operator.engine.requests import beside_others, period_of, request_for_many, request_for_one
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.status import write_conditions
 from dljob_operator.engine.workers import Work, Workers
-from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.runner import RunEnding, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 
 _LOG = logging.getLogger(__name__)
@@ -53,17 +53,17 @@ class Controller:
         watches: Sequence[Watch],
         api: KubeApi,
         runner: Runner,
-        settings: Settings | None = None,
+        settings: ControllerSettings | None = None,
         *,
         metrics: Metrics | None = None,
     ) -> None:
         self._api = api
         self._runner = runner
-        self._settings = settings or Settings()
+        self._settings = settings or ControllerSettings()
         metrics = metrics or Metrics()
         self._queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
         self._informers = InformerSet(watches, api, self._settings, self._queue, metrics.job_changed)
-        self._concluder = Concluder(self._queue, EventRecorder(api), metrics, self._period)
+        self._outcome_handler = OutcomeHandler(self._queue, EventRecorder(api), metrics, self._period)
         work = Work(
             take=self._take,
             handle=self._reconcile,
@@ -120,51 +120,51 @@ class Controller:
             if found is None:
                 self._queue.done(key, ok=True)
                 continue
-            kind, obj = found
-            if is_leaving(obj):
-                self._finalize(kind, obj)
+            kind, resource = found
+            if is_leaving(resource):
+                self._finalize(kind, resource)
                 continue
-            parsed = self._prepare(kind, obj)
-            if parsed is not None:
-                ordinary.append(parsed)
+            prepared = self._prepare(kind, resource)
+            if prepared is not None:
+                ordinary.append(prepared)
                 of_kind = kind
         if of_kind is not None:
             self._run(of_kind, ordinary, taken)
 
-    def _prepare(self, kind: WatchedKind, obj: Object) -> Object | None:
+    def _prepare(self, kind: WatchedKind, resource: Object) -> Object | None:
         """Add the finalizer of the watch entry, if it has one, and return the object; None if that failed."""
-        if not finalizers.needs_finalizer(kind.watch, obj) or kind.resource is None:
-            return obj
+        if not finalizers.needs_finalizer(kind.watch, resource) or kind.api_resource is None:
+            return resource
         try:
-            return transforms.custom(finalizers.add_finalizer(self._api, kind.resource, kind.watch, obj))
+            return transforms.custom(finalizers.add_finalizer(self._api, kind.api_resource, kind.watch, resource))
         except (ApiError, ApiConnectionError) as error:
-            self._concluder.conclude(kind.watch, obj, JobOutcome(False, f"cannot add the finalizer: {error}"))
+            self._outcome_handler.handle(kind.watch, resource, JobOutcome(False, f"cannot add the finalizer: {error}"))
             return None
 
-    def _finalize(self, kind: WatchedKind, obj: Object) -> None:
+    def _finalize(self, kind: WatchedKind, resource: Object) -> None:
         """Run the finalizer of an object that is being deleted, if the object has the one of its watch entry."""
-        if not finalizers.is_finalizing(kind.watch, obj) or kind.resource is None:
-            self._queue.done(uid_of(obj), ok=True)
+        if not finalizers.is_finalizing(kind.watch, resource) or kind.api_resource is None:
+            self._queue.done(uid_of(resource), ok=True)
             return
-        cache = replace(self._informers.view([obj]), cluster_info=None)
-        request = request_for_one(kind.watch, obj, cache, self._settings.run_timeout, finalizing=True)
+        cache = replace(self._informers.view([resource]), cluster_info=None)
+        request = request_for_one(kind.watch, resource, cache, self._settings.run_timeout, finalizing=True)
         result = self._runner.run(request)
-        outcome = outcomes(result, [uid_of(obj)])[uid_of(obj)]
-        self._concluder.ran(kind.watch, result)
+        outcome = outcomes(result, [uid_of(resource)])[uid_of(resource)]
+        self._outcome_handler.ran(kind.watch, result)
         if outcome.ok:
             try:
-                finalizers.remove_finalizer(self._api, kind.resource, kind.watch, obj)
+                finalizers.remove_finalizer(self._api, kind.api_resource, kind.watch, resource)
             except (ApiError, ApiConnectionError) as error:
                 outcome = JobOutcome(False, f"cannot remove the finalizer: {error}")
-        self._concluder.conclude(kind.watch, obj, outcome, result)
+        self._outcome_handler.handle(kind.watch, resource, outcome, result)
 
-    def _run(self, kind: WatchedKind, objs: Sequence[Object], taken: Mapping[str, int]) -> None:
-        timeout, cache = self._settings.run_timeout, self._informers.view(objs)
-        if len(objs) == 1 and not kind.watch.long_lived:
-            request = request_for_one(kind.watch, objs[0], cache, timeout)
+    def _run(self, kind: WatchedKind, resources: Sequence[Object], taken: Mapping[str, int]) -> None:
+        timeout, cache = self._settings.run_timeout, self._informers.view(resources)
+        if len(resources) == 1 and not kind.watch.long_lived:
+            request = request_for_one(kind.watch, resources[0], cache, timeout)
         else:
-            request = request_for_many(kind.watch, objs, cache, timeout)
-        uids = [uid_of(obj) for obj in objs]
+            request = request_for_many(kind.watch, resources, cache, timeout)
+        uids = [uid_of(resource) for resource in resources]
         request = beside_others(
             request,
             is_contended=self._queue.is_contended(uids),
@@ -172,34 +172,36 @@ class Controller:
             continuing=self._queue.continuing(uids),
             threads=self._settings.max_concurrent,
         )
-        with run_batch(self._runner, request, objs) as reports:
+        with run_batch(self._runner, request, resources) as reports:
             for reported in reports:
-                self._concluder.ran(kind.watch, reported.result)
+                self._outcome_handler.ran(kind.watch, reported.result)
                 self._informers.wait_for(written(outcome for _, outcome in reported.jobs))
-                self._conclude_all(kind, reported)
+                self._handle_all(kind, reported)
 
-    def _conclude_all(self, kind: WatchedKind, reported: Reported) -> None:
-        for obj, outcome in reported.jobs:
-            self._queue.took(namespace_of(obj), outcome.seconds)
-            was_run = not outcome.postponed and reported.result.ending is not RunOutcome.CANCELLED
+    def _handle_all(self, kind: WatchedKind, reported: Reported) -> None:
+        for resource, outcome in reported.jobs:
+            self._queue.took(namespace_of(resource), outcome.seconds)
+            was_run = not outcome.postponed and reported.result.ending is not RunEnding.CANCELLED
             if kind.watch.manage_status and was_run:
-                self._manage_status(kind, obj, outcome, reported.result.stats)
-            self._concluder.conclude(kind.watch, obj, outcome, reported.result, batch=len(reported.jobs))
+                self._manage_status(kind, resource, outcome, reported.result.stats)
+            self._outcome_handler.handle(kind.watch, resource, outcome, reported.result, batch=len(reported.jobs))
 
-    def _manage_status(self, kind: WatchedKind, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]) -> None:
-        if kind.resource is None:
+    def _manage_status(
+        self, kind: WatchedKind, resource: Object, outcome: JobOutcome, stats: Mapping[str, int]
+    ) -> None:
+        if kind.api_resource is None:
             return
         try:
-            write_conditions(self._api, kind.resource, obj, outcome, stats)
+            write_conditions(self._api, kind.api_resource, resource, outcome, stats)
         except (ApiError, ApiConnectionError) as error:
-            _LOG.warning("cannot write the conditions", extra=logs.fields(**object_fields(obj), error=error))
+            _LOG.warning("cannot write the conditions", extra=logs.fields(**object_fields(resource), error=error))
 
-    def _period(self, watch: Watch, obj: Object) -> float | None:
+    def _period(self, watch: Watch, resource: Object) -> float | None:
         try:
-            return period_of(watch, obj, self._settings.reconcile_period)
+            return period_of(watch, resource, self._settings.reconcile_period)
         except ValueError as error:
             _LOG.warning(
                 "invalid reconcile-period annotation; using the default period",
-                extra=logs.fields(**object_fields(obj), error=error),
+                extra=logs.fields(**object_fields(resource), error=error),
             )
             return watch.reconcile_period or self._settings.reconcile_period or None

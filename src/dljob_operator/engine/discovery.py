@@ -11,7 +11,7 @@ from dljob_operator.watches import GVK
 
 
 @dataclass(frozen=True)
-class Resource:
+class ApiResource:
     """The API resource of a kind. `prefix` is "/api/v1" or "/apis/<group>/<version>"."""
 
     prefix: str
@@ -28,12 +28,12 @@ class Resource:
         return f"{self.collection(namespace)}/{name}"
 
 
-CONFIG_MAPS = Resource("/api/v1", "configmaps")
-NODES = Resource("/api/v1", "nodes", namespaced=False)
-EVENTS = Resource("/api/v1", "events")
+CONFIG_MAPS = ApiResource("/api/v1", "configmaps")
+NODES = ApiResource("/api/v1", "nodes", namespaced=False)
+EVENTS = ApiResource("/api/v1", "events")
 
 
-def find_resource(api: KubeApi, gvk: GVK) -> Resource | None:
+def find_api_resource(api: KubeApi, gvk: GVK) -> ApiResource | None:
     """Return the API resource of `gvk`, or None if the API server does not serve the kind."""
     prefix = f"/apis/{gvk.api_version}" if gvk.group else f"/api/{gvk.version}"
     try:
@@ -42,7 +42,7 @@ def find_resource(api: KubeApi, gvk: GVK) -> Resource | None:
         if error.status == 404:
             return None
         raise
-    for resource in listed.get("resources", ()):
-        if resource["kind"] == gvk.kind and "/" not in resource["name"]:
-            return Resource(prefix, resource["name"], resource["namespaced"])
+    for api_resource in listed.get("resources", ()):
+        if api_resource["kind"] == gvk.kind and "/" not in api_resource["name"]:
+            return ApiResource(prefix, api_resource["name"], api_resource["namespaced"])
     return None

@@ -7,48 +7,50 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator.engine.cache.predicates import is_leaving
 from dljob_operator.engine.cache.transforms import Object
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.watches import Watch
 
 
-def finalizers_of(obj: Object) -> list[str]:
-    return list(obj["metadata"].get("finalizers") or ())
+def finalizers_of(resource: Object) -> list[str]:
+    return list(resource["metadata"].get("finalizers") or ())
 
 
-def is_finalizing(watch: Watch, obj: Object) -> bool:
-    """Whether `obj` is being deleted and waits for `watch`'s finalizer."""
-    return is_leaving(obj) and watch.finalizer is not None and watch.finalizer.name in finalizers_of(obj)
+def is_finalizing(watch: Watch, resource: Object) -> bool:
+    """Whether `resource` is being deleted and waits for `watch`'s finalizer."""
+    return is_leaving(resource) and watch.finalizer is not None and watch.finalizer.name in finalizers_of(resource)
 
 
-def needs_finalizer(watch: Watch, obj: Object) -> bool:
-    """Whether `watch` has a finalizer that `obj` lacks."""
-    return watch.finalizer is not None and not is_leaving(obj) and watch.finalizer.name not in finalizers_of(obj)
+def needs_finalizer(watch: Watch, resource: Object) -> bool:
+    """Whether `watch` has a finalizer that `resource` lacks."""
+    if watch.finalizer is None or is_leaving(resource):
+        return False
+    return watch.finalizer.name not in finalizers_of(resource)
 
 
-def add_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> Object:
+def add_finalizer(api: KubeApi, api_resource: ApiResource, watch: Watch, resource: Object) -> Object:
     """Add the finalizer and return the updated object."""
     assert watch.finalizer is not None
-    return _set(api, resource, obj, [*finalizers_of(obj), watch.finalizer.name])
+    return _set(api, api_resource, resource, [*finalizers_of(resource), watch.finalizer.name])
 
 
-def remove_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> None:
+def remove_finalizer(api: KubeApi, api_resource: ApiResource, watch: Watch, resource: Object) -> None:
     """Remove the finalizer. An object that was deleted meanwhile is no error."""
     assert watch.finalizer is not None
     try:
-        _set(api, resource, obj, [name for name in finalizers_of(obj) if name != watch.finalizer.name])
+        _set(api, api_resource, resource, [name for name in finalizers_of(resource) if name != watch.finalizer.name])
     except ApiError as error:
         if error.status != 404:
             raise
 
 
-def _set(api: KubeApi, resource: Resource, obj: Object, finalizers: list[str]) -> Object:
+def _set(api: KubeApi, api_resource: ApiResource, resource: Object, finalizers: list[str]) -> Object:
     """Write the list for the resource version that was read, so that no finalizer of others is lost."""
-    metadata = obj["metadata"]
+    metadata = resource["metadata"]
     body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
     return api.request(
         "PATCH",
-        resource.item(metadata.get("namespace", ""), metadata["name"]),
+        api_resource.item(metadata.get("namespace", ""), metadata["name"]),
         body,
         content_type=MERGE_PATCH,
     )

@@ -22,7 +22,12 @@ from typing import Any
 
 import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cluster_config
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request, TooLate
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
+    JSON,
+    ApiRequest,
+    Connection,
+    TooLate,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.rbac import explain_denial
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import (
@@ -164,7 +169,7 @@ class KubeApi:
 
         Raises ApiError for an error response, ApiConnectionError for none, and NestedTooDeeply.
         """
-        with self._open(Request(method, path, body, query, content_type), self._timeout) as response:
+        with self._open(ApiRequest(method, path, body, query, content_type), self._timeout) as response:
             data = response.read()
         try:
             return decode(response.status, data)
@@ -187,11 +192,11 @@ class KubeApi:
         """Open a watch. It ends when the server closes it, when no data arrives for `quiet_for` seconds, or soon after
         its `timeoutSeconds`, whatever the server sends."""
         longest = float(query.get("timeoutSeconds", math.inf)) + _WATCH_MARGIN
-        with self._open(Request("GET", path, query={**query, "watch": "true"}), quiet_for) as response:
+        with self._open(ApiRequest("GET", path, query={**query, "watch": "true"}), quiet_for) as response:
             yield WatchStream(response, time.monotonic() + longest)
 
     @contextlib.contextmanager
-    def _open(self, request: Request, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
+    def _open(self, request: ApiRequest, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
         timeout = min(_CONNECT_TIMEOUT, read_timeout), read_timeout
         try:
             response = self._connection.send(request, timeout, self._seconds_left, preload_content=False)

@@ -19,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.engine.cache.predicates import uid_of
 from dljob_operator.engine.cache.transforms import Object
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.periodic import Periodic
 
@@ -35,7 +35,7 @@ _MOST = 100
 class DeletedJob:
     """A job that objects refer to, and that the cache does not have."""
 
-    resource: Resource
+    api_resource: ApiResource
     namespace: str
     name: str
     uid: str
@@ -46,7 +46,7 @@ class Orphan:
     """An object of such a job, which is not terminating."""
 
     job: DeletedJob
-    resource: Resource
+    api_resource: ApiResource
     obj: Object
 
 
@@ -93,17 +93,17 @@ class OrphanCollector:
     def _is_gone(self, job: DeletedJob) -> bool:
         """Whether the API server has no such job. A list, because a GET of a kind that is not served is a 404 too."""
         query = {"fieldSelector": f"metadata.name={job.name}"}
-        listed = self._api.list_objects(job.resource.collection(job.namespace), query)
+        listed = self._api.list_objects(job.api_resource.collection(job.namespace), query)
         return all(uid_of(item) != job.uid for item in listed["items"])
 
     def _delete(self, job: DeletedJob, orphans: Sequence[Orphan]) -> None:
         for orphan in orphans:
             metadata = orphan.obj["metadata"]
-            path = orphan.resource.item(metadata["namespace"], metadata["name"])
+            path = orphan.api_resource.item(metadata["namespace"], metadata["name"])
             self._api.delete(path, metadata["uid"])
         text = "deleted what the garbage collector has left of a deleted job"
         _LOG.warning(text, extra=_fields(job, objects=len(orphans)))
 
 
 def _fields(job: DeletedJob, **more: object) -> dict[str, object]:
-    return logs.fields(resource=job.resource.plural, namespace=job.namespace, name=job.name, uid=job.uid, **more)
+    return logs.fields(resource=job.api_resource.plural, namespace=job.namespace, name=job.name, uid=job.uid, **more)

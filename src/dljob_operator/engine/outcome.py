@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dljob_operator.engine.queue.resource_versions import Written
-from dljob_operator.runner.messages import RunOutcome, RunResult
+from dljob_operator.runner.messages import RunEnding, RunResult
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _single(result: RunResult, job: JobOutcome | None, common: float | None) -> 
 def _shared(result: RunResult, job: JobOutcome | None, common: float | None) -> JobOutcome:
     if job is not None:
         return _with_common(job, common)
-    if result.ending is RunOutcome.COMPLETED and result.ok:
+    if result.ending is RunEnding.COMPLETED and result.ok:
         return JobOutcome(False, "the role ran for several jobs but reported nothing on this one", reported=False)
     return JobOutcome(False, result.message, reported=False)
 

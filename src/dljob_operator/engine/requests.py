@@ -19,16 +19,13 @@ Snapshot = Mapping[str, Mapping[str, Sequence[Object]]]
 """The owned objects of each job: `{job uid: {"Pod": [...], "Service": [...]}}`."""
 
 
-ClusterInfo = Mapping[str, Any]
-"""Information on the cluster; see `engine.cluster_info`."""
-
-
 @dataclass(frozen=True)
 class CacheView:
     """What a run gets of the cache. None stands for no cache, so that the role reads from the API server."""
 
     snapshot: Snapshot | None = None
-    cluster_info: ClusterInfo | None = None
+    cluster_info: Mapping[str, Any] | None = None
+    """See `engine.cache.cluster_info`."""
 
 
 def targets(watches: Sequence[Watch]) -> list[Target]:
@@ -68,18 +65,18 @@ def beside_others(
 
 def request_for_one(
     watch: Watch,
-    obj: Object,
+    resource: Object,
     cache: CacheView,
     timeout: float,
     *,
     finalizing: bool = False,
 ) -> RunRequest:
-    run_variables = variables.for_object(watch, obj, finalizing=finalizing)
+    run_variables = variables.for_object(watch, resource, finalizing=finalizing)
     return _request(target_name(watch, finalizing=finalizing), run_variables, cache, timeout)
 
 
-def request_for_many(watch: Watch, objs: Sequence[Object], cache: CacheView, timeout: float) -> RunRequest:
-    request = _request(target_name(watch), variables.for_batch(watch, objs), cache, timeout)
+def request_for_many(watch: Watch, resources: Sequence[Object], cache: CacheView, timeout: float) -> RunRequest:
+    request = _request(target_name(watch), variables.for_batch(watch, resources), cache, timeout)
     return replace(request, long_lived=watch.long_lived)
 
 
@@ -87,30 +84,30 @@ SHORTEST_PERIOD = 1.0
 """Seconds between two reconciles that an annotation of a job may request."""
 
 
-def period_of(watch: Watch, obj: Object, default: float) -> float | None:
-    """Return the seconds after which `obj` is reconciled without an event, None for never.
+def period_of(watch: Watch, resource: Object, default: float) -> float | None:
+    """Return the seconds after which `resource` is reconciled without an event, None for never.
 
-    The annotation of `obj` precedes the `reconcilePeriod` of the entry, which precedes `default`; an annotation of "0s"
-    turns it off, and a shorter one than SHORTEST_PERIOD counts as that: a tenant must not keep the operator busy.
+    The annotation of `resource` precedes the `reconcilePeriod` of the entry, which precedes `default`; an annotation of
+    "0s" turns it off, and a shorter one than SHORTEST_PERIOD counts as that: a tenant must not keep the operator busy.
     Raises ValueError if the annotation is no duration.
     """
-    annotation = _period_annotation(obj)
+    annotation = _period_annotation(resource)
     if annotation is not None:
         period = parse_duration(annotation)
         return max(period, SHORTEST_PERIOD) if period else None
     return watch.reconcile_period or default or None
 
 
-def asks_too_often(obj: Object) -> bool:
-    """Whether the annotation of `obj` is a shorter period than SHORTEST_PERIOD."""
+def asks_too_often(resource: Object) -> bool:
+    """Whether the annotation of `resource` is a shorter period than SHORTEST_PERIOD."""
     try:
-        return 0 < parse_duration(_period_annotation(obj)) < SHORTEST_PERIOD
+        return 0 < parse_duration(_period_annotation(resource)) < SHORTEST_PERIOD
     except ValueError:
         return False
 
 
-def _period_annotation(obj: Object) -> object:
-    return (obj["metadata"].get("annotations") or {}).get(RECONCILE_PERIOD_ANNOTATION)
+def _period_annotation(resource: Object) -> object:
+    return (resource["metadata"].get("annotations") or {}).get(RECONCILE_PERIOD_ANNOTATION)
 
 
 def _request(target: str, run_variables: variables.RunVariables, cache: CacheView, timeout: float) -> RunRequest:

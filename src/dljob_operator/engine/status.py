@@ -10,20 +10,20 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.conditions import after_run
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.outcome import JobOutcome
 
 
 def write_conditions(
-    api: KubeApi, resource: Resource, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]
+    api: KubeApi, api_resource: ApiResource, resource: Object, outcome: JobOutcome, stats: Mapping[str, int]
 ) -> None:
-    """Merge the conditions after a run into the status of `obj`, which may have been deleted meanwhile.
+    """Merge the conditions after a run into the status of `resource`, which may have been deleted meanwhile.
 
     The role may have written the status too, so this reads it again first.
     """
-    metadata = obj["metadata"]
-    path = resource.item(metadata.get("namespace", ""), metadata["name"])
+    metadata = resource["metadata"]
+    path = api_resource.item(metadata.get("namespace", ""), metadata["name"])
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     try:
         found = api.get(path)

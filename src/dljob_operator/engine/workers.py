@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dljob_operator import logs
 from dljob_operator.engine.cache.informer_set import InformerSet
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Workers:
         if self._stopping.is_set():
             return ""
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
-        return Problem("a worker has ended", f"the thread {ended[0]} has ended") if ended else ""
+        return FailedCheck("a worker has ended", f"the thread {ended[0]} has ended") if ended else ""
 
     def _run(self, work: Work) -> None:
         self._informers.wait_filled()

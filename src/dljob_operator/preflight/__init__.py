@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler, gang_scheduler
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import GANG_SCHEDULER_VARIABLE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import GANG_SCHEDULER_NAME, Setting
 
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
+from dljob_operator.options import KUBECONFIG, NAMESPACE, add_options
 
 OUTPUTS = ("text", "json")
 SERVICE_ACCOUNT = "dljob-system:dljob-operator"
@@ -31,24 +32,37 @@ asks which permissions the operator's service account has. The exit code is 0 if
 cannot, and 2 if the command line is wrong or the cluster cannot be read."""
 
 
+def _account(text: str) -> str:
+    namespace, _, name = text.partition(":")
+    if text and not (namespace and name and ":" not in name):
+        raise ValueError(f'{text!r} is not NAMESPACE:NAME, such as {SERVICE_ACCOUNT}, or ""')
+    return text
+
+
+SETTINGS: tuple[Setting[object], ...] = (
+    KUBECONFIG,
+    replace(NAMESPACE, variable="", description="comma-separated namespaces of the jobs"),
+    Setting(
+        "--service-account",
+        _account,
+        'the operator\'s service account, which needs the permission to patch pods and Services; "" does not check it',
+        default=SERVICE_ACCOUNT,
+        metavar="NAMESPACE:NAME",
+    ),
+    replace(
+        GANG_SCHEDULER_NAME, description="the gang scheduler that the operator will have, which takes over PodGroups"
+    ),
+)
+
+
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser of `dljob-operator`."""
     parser = commands.add_parser(
         "preflight", help="list which running jobs of training-operator v1 can be adopted", description=HELP
     )
     parser.set_defaults(do=run, log_level="warning", log_format="text")
-    add = parser.add_argument
-    add("--kubeconfig", metavar="FILE",
-        help="kubeconfig file (default: KUBECONFIG, else the pod's service account, else ~/.kube/config)")  # fmt: skip
-    add("--namespace", default="", metavar="NAMES", help="comma-separated namespaces of the jobs (default: all)")
-    add("--service-account", type=_account, default=SERVICE_ACCOUNT, metavar="NAMESPACE:NAME",
-        help="the operator's service account, which needs the permission to patch pods and Services; \"\" does not "
-        "check it (default: %(default)s)")  # fmt: skip
-    add("--gang-scheduler-name", type=_gang_scheduler, metavar="NAME",
-        default=os.environ.get(GANG_SCHEDULER_VARIABLE, ""),
-        help="the gang scheduler that the operator will have, which takes over PodGroups "
-        f"(default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
-    add("-o", "--output", choices=OUTPUTS, default=OUTPUTS[0], help="(default: %(default)s)")
+    add_options(parser, SETTINGS)
+    parser.add_argument("-o", "--output", choices=OUTPUTS, default=OUTPUTS[0], help="(default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,22 +82,7 @@ def check(api: KubeApi, options: argparse.Namespace) -> int:
     """Like `run`, with the API server `api`. Raises ApiError and ApiConnectionError."""
     from dljob_operator.preflight import cluster, frameworks, report
 
-    namespaces = tuple(filter(None, (name.strip() for name in options.namespace.split(","))))
-    reader = cluster.Reader(api, options.service_account, namespaces)
+    reader = cluster.ClusterReader(api, options.service_account, options.namespace)
     answer = cluster.judge_all(reader, frameworks.load(), datetime.now(UTC), options.gang_scheduler_name)
     (report.write_json if options.output == "json" else report.write_text)(answer, sys.stdout)
     return ALL if all(verdict.can_be_adopted for verdict in answer.verdicts) else SOME
-
-
-def _gang_scheduler(text: str) -> GangScheduler | None:
-    try:
-        return gang_scheduler(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _account(text: str) -> str:
-    namespace, _, name = text.partition(":")
-    if text and not (namespace and name and ":" not in name):
-        raise argparse.ArgumentTypeError(f'{text!r} is not NAMESPACE:NAME, such as {SERVICE_ACCOUNT}, or ""')
-    return text

@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.paging impor
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator.engine.cache import nesting
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 
 _LOG = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Jobs:
     definition: tuple[Problem, ...]
 
 
-class Reader:
+class ClusterReader:
     """Reads the cluster. The only requests besides GET are reviews of permissions, which store nothing."""
 
     def __init__(self, api: KubeApi, account: str = "", namespaces: tuple[str, ...] = ()) -> None:
@@ -60,11 +60,11 @@ class Reader:
             return Jobs((), ())
         versions = served.kind.versions if served else ()
         api_version = f"{preflight.GROUP}/{_version(definition, versions)}"
-        resource = Resource(f"/apis/{api_version}", plural)
+        api_resource = ApiResource(f"/apis/{api_version}", plural)
         items = tuple(
             {**job, "apiVersion": api_version, "kind": kind}
             for namespace in self._namespaces or ("",)
-            for job in self._list(resource.collection(namespace))
+            for job in self._list(api_resource.collection(namespace))
             if preflight.is_running(job)
         )
         return Jobs(items, preflight.judge_definition(definition, versions))
@@ -124,7 +124,9 @@ class Reader:
                     yield item
 
 
-def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime, gang: GangScheduler | None = None) -> Answer:
+def judge_all(
+    reader: ClusterReader, served: Mapping[str, Served], now: datetime, gang: GangScheduler | None = None
+) -> Answer:
     """Judge all running jobs, in the order of namespace, name and kind."""
     by_kind = {kind: reader.jobs(kind, served.get(kind)) for kind in preflight.KINDS}
     jobs = [(job, jobs.definition) for jobs in by_kind.values() for job in jobs.items]
@@ -145,7 +147,7 @@ def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime, gang:
 
 def _collection(kind: str, namespace: str) -> str:
     owned = OWNED_KINDS[kind]
-    return Resource(owned.prefix, owned.plural).collection(namespace)
+    return ApiResource(owned.prefix, owned.plural).collection(namespace)
 
 
 def _version(definition: Object, wanted: Iterable[str]) -> str:

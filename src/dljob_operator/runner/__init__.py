@@ -7,6 +7,6 @@ The engine uses `client`. `fork_server` is the process that forks, `playbook_run
 from __future__ import annotations
 
 from dljob_operator.runner.client import RunnerClient
-from dljob_operator.runner.messages import Failure, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner.messages import RunEnding, RunRequest, RunResult, Target, TaskFailure
 
-__all__ = ["Failure", "RunOutcome", "RunRequest", "RunResult", "RunnerClient", "Target"]
+__all__ = ["RunEnding", "RunRequest", "RunResult", "RunnerClient", "Target", "TaskFailure"]

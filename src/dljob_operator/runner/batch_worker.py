@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
+from dljob_operator.runner.messages import Frame, FrameReader, RunEnding, RunRequest, RunResult, TaskFailure
 
 if TYPE_CHECKING:
     from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import (
@@ -76,7 +76,7 @@ class PipeWorkSource:
 def run_result(result: Mapping[str, Any]) -> RunResult:
     """Convert the result of our task to the result of a run with this one task."""
     failed = bool(result.get("failed"))
-    failures = (Failure("Reconcile", str(result.get("msg") or "")),) if failed else ()
+    failures = (TaskFailure("Reconcile", str(result.get("msg") or "")),) if failed else ()
     changed = bool(result.get("changed"))
     stats = {"ok": 0, "failures": 1} if failed else {"ok": 1, "changed": int(changed)}
-    return RunResult(RunOutcome.COMPLETED, failures, stats, (result["dljob"],))
+    return RunResult(RunEnding.COMPLETED, failures, stats, (result["dljob"],))

@@ -26,9 +26,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from dljob_operator import logs
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
 from dljob_operator.runner import process_tree
-from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner.messages import Frame, FrameReader, RunEnding, RunRequest, RunResult, Target, TaskFailure
 
 if TYPE_CHECKING:
     from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
@@ -146,7 +146,7 @@ class RunnerClient:
             if not closing:
                 self._pending_runs[number] = pending
         if closing:
-            pending.future.set_result(_not_run(RunOutcome.CANCELLED, "the operator is stopping"))
+            pending.future.set_result(_not_run(RunEnding.CANCELLED, "the operator is stopping"))
         else:
             self._transmit()
         return pending.future
@@ -179,7 +179,7 @@ class RunnerClient:
     def problem(self) -> str:
         """Why this client no longer works, "" if it does."""
         ended = self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
-        return Problem("the fork server is not supervised", _UNSUPERVISED) if ended else ""
+        return FailedCheck("the fork server is not supervised", _UNSUPERVISED) if ended else ""
 
     def _transmit(self) -> None:
         """Send all requests that were not sent yet. The supervising thread handles a fork server that has ended."""
@@ -360,7 +360,7 @@ class RunnerClient:
 
     def _end_pending_runs(self, problem: str, *, unsent: bool) -> None:
         """End the runs that were sent to the last fork server, and with `unsent` those that were not sent."""
-        ending = RunOutcome.CANCELLED if self._closing.is_set() else RunOutcome.CRASHED
+        ending = RunEnding.CANCELLED if self._closing.is_set() else RunEnding.CRASHED
         with self._lock:
             numbers = [number for number, pending in self._pending_runs.items() if pending.sent or unsent]
             ended = [self._pending_runs.pop(number) for number in numbers]
@@ -380,21 +380,21 @@ def _scratch() -> Iterator[Path]:
 
 def _result(frame: Frame, request: RunRequest) -> RunResult:
     ending, seconds, output = (frame.header[key] for key in ("ending", "seconds", "output"))
-    if ending == RunOutcome.COMPLETED:
+    if ending == RunEnding.COMPLETED:
         try:
             return RunResult.from_body(frame.body, seconds, output)
         except (ValueError, KeyError, TypeError):
             message = "the run's process was ended while it wrote its result"
-            return RunResult(RunOutcome.CRASHED, (Failure("", message),), seconds=seconds, output=output)
-    if ending == RunOutcome.TIMED_OUT:
+            return RunResult(RunEnding.CRASHED, (TaskFailure("", message),), seconds=seconds, output=output)
+    if ending == RunEnding.TIMED_OUT:
         message = f"the run took longer than {request.timeout:g} s and was killed"
     else:
         message = f"the run's process ended without a result ({_describe(frame.header['exit'])})"
-    return RunResult(RunOutcome(ending), (Failure("", message),), seconds=seconds, output=output)
+    return RunResult(RunEnding(ending), (TaskFailure("", message),), seconds=seconds, output=output)
 
 
-def _not_run(ending: RunOutcome, problem: str) -> RunResult:
-    return RunResult(ending, (Failure("", problem),))
+def _not_run(ending: RunEnding, problem: str) -> RunResult:
+    return RunResult(ending, (TaskFailure("", problem),))
 
 
 def _describe(code: int) -> str:

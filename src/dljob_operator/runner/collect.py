@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from dljob_operator.durations import parse_duration
-from dljob_operator.runner.messages import Failure
+from dljob_operator.runner.messages import TaskFailure
 
 REQUEUE_ACTIONS = ("operator_sdk.util.requeue_after", "requeue_after")
 _LONGEST_MESSAGE = 8 * 1024
@@ -28,7 +28,7 @@ class Collector:
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
         self.stats: Stats | None = None
-        self.failures: list[Failure] = []
+        self.failures: list[TaskFailure] = []
         self.reports: list[Mapping[str, Any]] = []
         self.tasks: list[Mapping[str, Any]] = []
         self._rescued = 0
@@ -59,7 +59,7 @@ class Collector:
         self._record(event, task, action, {**result, **failed, "msg": message}, ignored=ignored, rescued=rescued)
         if ignored or rescued:
             return False
-        self.failures.append(Failure(task, message))
+        self.failures.append(TaskFailure(task, message))
         return True
 
     def _record(self, event: str, task: str, action: str, result: Mapping[str, Any], **flags: bool) -> None:

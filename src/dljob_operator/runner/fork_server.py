@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dljob_operator.allocator import limit_arenas
 from dljob_operator.runner import hangup, process_tree
 from dljob_operator.runner.batch_worker import PipeWorkSource
-from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner.messages import Frame, FrameReader, RunEnding, RunRequest, RunResult, Target, TaskFailure
 
 if TYPE_CHECKING:
     from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
@@ -64,7 +64,7 @@ _PRELOADED = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkerLimits:
     """At most `concurrency` runs at a time; after `idle` seconds without a batch a worker ends."""
 
     concurrency: int
@@ -109,7 +109,7 @@ class ForkServer:
         control: socket.socket,
         playbooks: PlaybookRunner,
         scratch: Path,
-        limits: Limits,
+        limits: WorkerLimits,
         changes: ChangeCounter,
     ) -> None:
         self._control = control
@@ -401,9 +401,7 @@ class ForkServer:
         )
 
     def _send_result(self, child: _Child) -> None:
-        ending = (
-            RunOutcome.TIMED_OUT if child.timed_out else RunOutcome.COMPLETED if child.result else RunOutcome.CRASHED
-        )
+        ending = RunEnding.TIMED_OUT if child.timed_out else RunEnding.COMPLETED if child.result else RunEnding.CRASHED
         self.send(
             {
                 "type": "done",
@@ -413,7 +411,7 @@ class ForkServer:
                 "seconds": time.monotonic() - child.started,
                 "output": child.output.decode(errors="replace"),
             },
-            bytes(child.result) if ending is RunOutcome.COMPLETED else b"",
+            bytes(child.result) if ending is RunEnding.COMPLETED else b"",
         )
 
     def _end_timed_out(self) -> None:
@@ -540,7 +538,7 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
         return 0  # the engine has ended meanwhile
     from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 
-    limits = Limits(config["concurrency"], config["idle"])
+    limits = WorkerLimits(config["concurrency"], config["idle"])
     ForkServer(control, playbooks, scratch, limits, ChangeCounter(config["changes"])).serve()
     return 0
 
@@ -550,7 +548,7 @@ def _clean_up(scratch: Path) -> None:
     process_tree.kill(process_tree.tree(os.getpid())[1:])
 
 
-def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[Failure]]:
+def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[TaskFailure]]:
     # Runs have their own directories. The files that Ansible creates on import belong to this process and
     # are deleted with its directory.
     tempfile.tempdir = str(scratch)

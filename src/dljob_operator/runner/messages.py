@@ -144,7 +144,7 @@ def _snapshot(counts: Mapping[str, Any] | None, lines: Iterator[str]) -> Mapping
 
 
 @dataclass(frozen=True)
-class Failure:
+class TaskFailure:
     """A failed task that was neither rescued nor ignored. `task` is "" if the run failed outside a task."""
 
     task: str
@@ -154,7 +154,7 @@ class Failure:
         return f"{self.task}: {self.message}" if self.task else self.message
 
 
-class RunOutcome(enum.StrEnum):
+class RunEnding(enum.StrEnum):
     """How a run ended. Only a COMPLETED run reached its last task or a failed task."""
 
     COMPLETED = "completed"
@@ -174,8 +174,8 @@ class RunResult:
     A result that `is_partial` covers some jobs of a batch; the run continues with the others.
     """
 
-    ending: RunOutcome
-    failures: tuple[Failure, ...] = ()
+    ending: RunEnding
+    failures: tuple[TaskFailure, ...] = ()
     stats: Mapping[str, int] = field(default_factory=dict)
     reports: tuple[Mapping[str, Any], ...] = ()
     seconds: float = 0.0
@@ -185,7 +185,7 @@ class RunResult:
 
     @property
     def ok(self) -> bool:
-        return self.ending is RunOutcome.COMPLETED and not self.failures
+        return self.ending is RunEnding.COMPLETED and not self.failures
 
     @property
     def message(self) -> str:
@@ -205,9 +205,9 @@ class RunResult:
     @classmethod
     def from_body(cls, body: bytes, seconds: float, output: str) -> RunResult:
         data = json.loads(body)
-        failures = tuple(Failure(task, message) for task, message in data["failures"])
+        failures = tuple(TaskFailure(task, message) for task, message in data["failures"])
         reports, tasks = tuple(data["reports"]), tuple(data["tasks"])
-        return cls(RunOutcome.COMPLETED, failures, data["stats"], reports, seconds, output, tasks)
+        return cls(RunEnding.COMPLETED, failures, data["stats"], reports, seconds, output, tasks)
 
 
 @dataclass(frozen=True)

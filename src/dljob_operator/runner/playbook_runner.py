@@ -35,7 +35,7 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
 from dljob_operator.runner import collect, rpc_server
-from dljob_operator.runner.messages import Failure, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner.messages import RunEnding, RunRequest, RunResult, Target, TaskFailure
 from dljob_operator.runner.process_tree import RUN_DIRECTORY
 from dljob_operator.runner.templating import mark
 
@@ -86,7 +86,7 @@ class PlaybookRunner:
         self._version = cli.version_info(gitinfo=False)
         self._warm_up = warm_up
 
-    def warm(self) -> Iterator[Failure]:
+    def warm(self) -> Iterator[TaskFailure]:
         """Run the targets that can run without effect, load the others, and yield the errors of each target.
 
         The process has no threads afterwards, unless a plugin has started some.
@@ -108,7 +108,7 @@ class PlaybookRunner:
                 else:
                     failures = self._load(playbook)
                 for failure in failures:
-                    yield Failure(f"{target.role or target.playbook}, while preloading", str(failure))
+                    yield TaskFailure(f"{target.role or target.playbook}, while preloading", str(failure))
 
     def pool_of(self, name: str) -> str:
         """The name of the pool of long-lived workers that serve the target `name`.
@@ -168,14 +168,14 @@ class PlaybookRunner:
         try:
             code = executor.run()
         except Exception as error:
-            collected.failures.append(Failure("", _describe(error)))
+            collected.failures.append(TaskFailure("", _describe(error)))
             code = 0
         finally:
             executor._tqm._connection_lockfile.close()  # frames of plugins that it has imported may keep it
         if code and not collected.failures:
-            collected.failures.append(Failure("", f"Ansible ended with code {code} and named no failed task"))
+            collected.failures.append(TaskFailure("", f"Ansible ended with code {code} and named no failed task"))
         return RunResult(
-            RunOutcome.COMPLETED,
+            RunEnding.COMPLETED,
             tuple(collected.failures),
             {name: sum(getattr(stats, name).values()) for name in _COUNTS},
             tuple(collected.reports),
@@ -190,14 +190,14 @@ class PlaybookRunner:
         for expression in mark({"e": list(_EXPRESSIONS)}, frozenset())["e"]:
             templar.template(expression)
 
-    def _load(self, playbook: Path) -> list[Failure]:
+    def _load(self, playbook: Path) -> list[TaskFailure]:
         """Parse a playbook with its roles and load the plugins of its tasks, so that children need not."""
         try:
             for play in Playbook.load(str(playbook), self._variables, self._loader).get_plays():
                 for block in play.compile():
                     _load_plugins(block)
         except Exception as error:
-            return [Failure("", _describe(error))]
+            return [TaskFailure("", _describe(error))]
         return []
 
     @contextlib.contextmanager

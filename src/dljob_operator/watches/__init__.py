@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dljob_operator.watches.load import load_watches
-from dljob_operator.watches.lookup import Surroundings, crds_directory, default_watches_file
+from dljob_operator.watches.lookup import ProcessState, crds_directory, default_watches_file
 from dljob_operator.watches.model import GVK, Finalizer, Watch, WatchesError
 
 __all__ = [
     "GVK",
     "Finalizer",
-    "Surroundings",
+    "ProcessState",
     "Watch",
     "WatchesError",
     "crds_directory",

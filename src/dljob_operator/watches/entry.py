@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import DECLARABLE, unknown_kinds
 
 from dljob_operator.durations import parse_duration
-from dljob_operator.watches.lookup import Surroundings, role_candidates
+from dljob_operator.watches.lookup import ProcessState, role_candidates
 from dljob_operator.watches.model import GVK, Finalizer, Watch
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -29,11 +29,11 @@ class EntryReader:
         *("watchClusterScopedResources", "watchAnnotationsChanges", "snakeCaseParameters", "markUnsafe"),
     )
 
-    def __init__(self, number: int, entry: object, around: Surroundings, beside: Path) -> None:
+    def __init__(self, number: int, entry: object, process: ProcessState, beside: Path) -> None:
         self.problems: list[str] = []
         self.title = f"entry {number}"
         self._entry = entry
-        self._around = around
+        self._process = process
         self._beside = beside
 
     def read(self) -> Watch | None:
@@ -133,7 +133,7 @@ class EntryReader:
 
     def _role(self, name: str, key: str) -> Path | None:
         tried = []
-        for candidate in role_candidates(name, self._around, self._beside):
+        for candidate in role_candidates(name, self._process, self._beside):
             if candidate.is_dir():
                 return candidate
             if str(candidate) not in tried:
@@ -143,11 +143,11 @@ class EntryReader:
         return None
 
     def _playbook(self, name: str, key: str) -> Path | None:
-        for base in (self._around.cwd, self._beside):
+        for base in (self._process.cwd, self._beside):
             candidate = base / name
             if candidate.is_file():
                 return candidate
-        self._problem(key, f"the playbook {name!r} was not found in {self._around.cwd} or {self._beside}")
+        self._problem(key, f"the playbook {name!r} was not found in {self._process.cwd} or {self._beside}")
         return None
 
     def _finalizer(self, value: object) -> Finalizer | None:

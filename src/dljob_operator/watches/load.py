@@ -13,22 +13,22 @@ from typing import Any
 import yaml
 
 from dljob_operator.watches.entry import EntryReader
-from dljob_operator.watches.lookup import Surroundings, expand_variables
+from dljob_operator.watches.lookup import ProcessState, expand_variables
 from dljob_operator.watches.model import Watch, WatchesError
 
 
-def load_watches(path: Path, surroundings: Surroundings | None = None) -> tuple[Watch, ...]:
+def load_watches(path: Path, process: ProcessState | None = None) -> tuple[Watch, ...]:
     """Read and check the watches file at `path`.
 
     Raises WatchesError with all problems.
     """
-    around = surroundings or Surroundings.of_this_process()
+    process = process or ProcessState.of_this_process()
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise WatchesError(path, [f"cannot be read: {error.strerror}; name it with --watches-file"]) from None
     try:
-        document = yaml.load(expand_variables(text, around.environ), Loader=_StrictLoader)
+        document = yaml.load(expand_variables(text, process.environ), Loader=_StrictLoader)
     except yaml.YAMLError as error:
         raise WatchesError(path, [f"is not YAML: {error}"]) from None
     if not isinstance(document, list) or not document:
@@ -36,7 +36,7 @@ def load_watches(path: Path, surroundings: Surroundings | None = None) -> tuple[
     problems: list[str] = []
     watches = []
     for number, entry in enumerate(document, start=1):
-        reader = EntryReader(number, entry, around, path.resolve().parent)
+        reader = EntryReader(number, entry, process, path.resolve().parent)
         watch = reader.read()
         problems += reader.problems
         if watch is not None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Process, Runners, crd, remove_crd
 
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.lifecycle.crds import install_crds
 from dljob_operator.logs import TextFormatter
@@ -22,7 +22,7 @@ def kube(kubeconfig: Path) -> KubeApi:
 
 
 @pytest.fixture(scope="session")
-def echojobs(kube: KubeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resource]:
+def echojobs(kube: KubeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiResource]:
     """The tests' own kind, served."""
     directory = tmp_path_factory.mktemp("crds")
     (directory / "echo.yaml").write_text(yaml.safe_dump(crd()))
@@ -32,7 +32,7 @@ def echojobs(kube: KubeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture
-def jobs(kube: KubeApi, echojobs: Resource, namespace: str) -> Jobs:
+def jobs(kube: KubeApi, echojobs: ApiResource, namespace: str) -> Jobs:
     return Jobs(kube, namespace)
 
 
@@ -70,7 +70,7 @@ def log_fields(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def engine(
     kube: KubeApi,
     runners: Runners,
-    echojobs: Resource,
+    echojobs: ApiResource,
     roles: Path,
     tmp_path: Path,
     namespace: str,

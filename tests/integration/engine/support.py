@@ -20,10 +20,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from support import polling
 
 from dljob_operator.engine.controller import Controller
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.controller_settings import ControllerSettings
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
-from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient, RunRequest, RunResult, Target
 from dljob_operator.watches import GVK, Watch
 
@@ -32,9 +32,9 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 """pytest-xdist's worker. Several share one cluster: whatever is not in a namespace of a test's own has this in its name."""
 GROUP = f"engine-test-{WORKER}.example.com"
 ECHO = GVK(GROUP, "v1", "EchoJob")
-PODS, SERVICES = (Resource(OWNED_KINDS[kind].prefix, OWNED_KINDS[kind].plural) for kind in ("Pod", "Service"))
-ECHOJOBS = Resource(f"/apis/{GROUP}/v1", "echojobs")
-_CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
+PODS, SERVICES = (ApiResource(OWNED_KINDS[kind].prefix, OWNED_KINDS[kind].plural) for kind in ("Pod", "Service"))
+ECHOJOBS = ApiResource(f"/apis/{GROUP}/v1", "echojobs")
+_CRDS = ApiResource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
 TIMEOUT = 90.0
 
 RECORD = Path(__file__).with_name("files") / "record.py"
@@ -93,7 +93,7 @@ def remove_crd(kube: KubeApi, name: str, version: str = "v1") -> None:
     def is_absent() -> bool:
         return answers(_CRDS.item("", name)) == 404
 
-    kind = Resource(f"/apis/{group}/{version}", plural).collection()
+    kind = ApiResource(f"/apis/{group}/{version}", plural).collection()
     until(lambda: is_absent() or answers(kind) == 200, f"{name} can be listed")
     with contextlib.suppress(ApiError):
         kube.request("DELETE", _CRDS.item("", name))
@@ -277,7 +277,7 @@ class Engine:
             [self.watch],
             self.kube,
             runner,
-            Settings(namespaces=(self.namespace,), **(settings or {})),
+            ControllerSettings(namespaces=(self.namespace,), **(settings or {})),
         )
         self.controller.start()
         assert self.controller.wait_ready() == ([ECHO], [])

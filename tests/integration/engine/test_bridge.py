@@ -20,7 +20,7 @@ import yaml
 from integration.engine.support import ECHO, ROOT, Jobs, until
 
 from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 
 LONG_LIVED = {"dljob_batchable": True, "dljob_resident": True}
@@ -91,7 +91,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(
-    roles: Path, kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory, kube: KubeApi, echojobs: Resource
+    roles: Path, kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory, kube: KubeApi, echojobs: ApiResource
 ) -> Iterator[tuple[Served, Jobs]]:
     """One process, in a namespace of its own, for all tests that only use it. Each has jobs of other names there."""
     namespace = f"test-bridge-{uuid.uuid4().hex[:10]}"
@@ -105,7 +105,7 @@ def served(
 
 @pytest.fixture
 def serve(
-    roles: Path, kubeconfig: Path, tmp_path: Path, namespace: str, echojobs: Resource
+    roles: Path, kubeconfig: Path, tmp_path: Path, namespace: str, echojobs: ApiResource
 ) -> Iterator[Callable[..., Served]]:
     made: list[Served] = []
 

@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from integration.engine.support import GROUP, PODS, SERVICES, Process, crd, remove_crd, until
 from integration.engine.test_cli import _fails
 
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.lifecycle.cleanup import remove_created
 from dljob_operator.engine.lifecycle.crds import CRDS, CREATED_BY, install_crds
@@ -51,7 +51,7 @@ def definition(kube: KubeApi, name: str) -> dict[str, Any] | None:
 
 def job(kube: KubeApi, kind: str, namespace: str, **metadata: Any) -> dict[str, Any]:
     body = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "j", **metadata}}
-    return kube.request("POST", Resource(f"/apis/{GROUP}/v1", f"{kind.lower()}s").collection(namespace), body)
+    return kube.request("POST", ApiResource(f"/apis/{GROUP}/v1", f"{kind.lower()}s").collection(namespace), body)
 
 
 def belongings(kube: KubeApi, owner: dict[str, Any], namespace: str) -> None:
@@ -79,7 +79,7 @@ def belongings(kube: KubeApi, owner: dict[str, Any], namespace: str) -> None:
     for where, kind, spec in ((PODS, "Pod", pod), (SERVICES, "Service", {"clusterIP": "None"})):
         body = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
 
-        def accepted(where: Resource = where, body: dict[str, Any] = body) -> bool:
+        def accepted(where: ApiResource = where, body: dict[str, Any] = body) -> bool:
             try:
                 kube.request("POST", where.collection(namespace), body)
             except ApiError as error:
@@ -91,7 +91,7 @@ def belongings(kube: KubeApi, owner: dict[str, Any], namespace: str) -> None:
         until(accepted, f"the {kind} is accepted")
 
 
-def names(kube: KubeApi, where: Resource, namespace: str) -> list[str]:
+def names(kube: KubeApi, where: ApiResource, namespace: str) -> list[str]:
     return [obj["metadata"]["name"] for obj in kube.get(where.collection(namespace))["items"]]
 
 
@@ -125,7 +125,7 @@ def test_what_it_created_goes_and_what_was_there_stays(
     assert kept is not None
     assert kept["metadata"]["uid"] == before["metadata"]["uid"]
     assert CREATED_BY not in (kept["metadata"].get("annotations") or {})
-    assert names(kube, Resource(f"/apis/{GROUP}/v1", "oldjobs"), namespace) == ["j"]
+    assert names(kube, ApiResource(f"/apis/{GROUP}/v1", "oldjobs"), namespace) == ["j"]
     assert names(kube, PODS, namespace) == ["oldjob"], "when it has ended all is gone, not only on its way"
     assert names(kube, SERVICES, namespace) == ["oldjob"]
 
@@ -139,7 +139,7 @@ def served(kube: KubeApi, name: str) -> bool:
 
 def is_listed(kube: KubeApi, namespace: str) -> bool:
     try:
-        return names(kube, Resource(f"/apis/{GROUP}/v1", "newjobs"), namespace) == []
+        return names(kube, ApiResource(f"/apis/{GROUP}/v1", "newjobs"), namespace) == []
     except ApiError as error:
         assert error.status in (404, 429)
         return False
@@ -181,7 +181,7 @@ def test_a_second_signal_ends_it_at_once(
         process.process.send_signal(signal.SIGTERM)
         assert process.process.wait(10) == 128 + signal.SIGTERM
     finally:
-        path = Resource(f"/apis/{GROUP}/v1", "newjobs").item(namespace, held["metadata"]["name"])
+        path = ApiResource(f"/apis/{GROUP}/v1", "newjobs").item(namespace, held["metadata"]["name"])
         kube.request("PATCH", path, {"metadata": {"finalizers": None}}, content_type="application/merge-patch+json")
 
 
@@ -195,7 +195,7 @@ def test_objects_that_outlive_the_timeout_are_reported(
     try:
         assert remove_created(kube, installed, timeout=3) == [NEW]
     finally:
-        path = Resource(f"/apis/{GROUP}/v1", "newjobs").item(namespace, "j")
+        path = ApiResource(f"/apis/{GROUP}/v1", "newjobs").item(namespace, "j")
         kube.request("PATCH", path, {"metadata": {"finalizers": None}}, content_type="application/merge-patch+json")
 
 
@@ -207,7 +207,7 @@ def test_a_definition_that_somebody_made_anew_is_theirs(kube: KubeApi, project: 
     until(lambda: is_listed(kube, namespace), "their kind can be listed")
     job(kube, "NewJob", namespace)
     assert remove_created(kube, installed) == []
-    assert names(kube, Resource(f"/apis/{GROUP}/v1", "newjobs"), namespace) == ["j"]
+    assert names(kube, ApiResource(f"/apis/{GROUP}/v1", "newjobs"), namespace) == ["j"]
     assert definition(kube, OLD) is None
 
 

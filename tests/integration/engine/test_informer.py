@@ -15,9 +15,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from integration.engine.support import GROUP, PODS, Jobs, Line, crd, remove_crd, until
 
 from dljob_operator.engine.cache import transforms
-from dljob_operator.engine.cache.informer import Informer, Source
+from dljob_operator.engine.cache.informer import Informer, WatchSource
 from dljob_operator.engine.cache.predicates import Change
-from dljob_operator.engine.discovery import Resource, find_resource
+from dljob_operator.engine.discovery import ApiResource, find_api_resource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.lifecycle.crds import install_crds
 from dljob_operator.watches import GVK
@@ -63,7 +63,7 @@ def line(kubeconfig: Path, tmp_path: Path) -> Iterator[tuple[Line, KubeApi]]:
 
 def _pods(api: KubeApi, namespace: str, log: Log) -> Informer:
     return Informer(
-        api, Source("pods", lambda: PODS, transforms.owned(OWNED_KINDS["Pod"].cached or {}), namespace, _OURS), log
+        api, WatchSource("pods", lambda: PODS, transforms.owned(OWNED_KINDS["Pod"].cached or {}), namespace, _OURS), log
     )
 
 
@@ -103,13 +103,13 @@ def test_it_lists_then_follows_what_carries_our_label(
 def test_more_objects_than_a_page_are_listed(
     kube: KubeApi,
     jobs: Jobs,
-    echojobs: Resource,
+    echojobs: ApiResource,
     log: Log,
     started: list[Informer],
 ) -> None:
     for number in range(5):
         jobs.create(f"job-{number}")
-    source = Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace, page_size=2)
+    source = WatchSource("jobs", lambda: echojobs, transforms.custom, jobs.namespace, page_size=2)
     informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()
@@ -120,7 +120,7 @@ def test_more_objects_than_a_page_are_listed(
 def test_a_job_that_is_nested_too_deeply_hides_no_other(
     kube: KubeApi,
     jobs: Jobs,
-    echojobs: Resource,
+    echojobs: ApiResource,
     log: Log,
     started: list[Informer],
     caplog: pytest.LogCaptureFixture,
@@ -128,7 +128,7 @@ def test_a_job_that_is_nested_too_deeply_hides_no_other(
     """Python's decoder cannot read the list with it, nor that of the metadata, since managedFields repeat its levels."""
     jobs.create_nested("deep", levels=1500)
     jobs.create("plain")
-    source = Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace, from_tenants=True)
+    source = WatchSource("jobs", lambda: echojobs, transforms.custom, jobs.namespace, from_tenants=True)
     informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()
@@ -142,11 +142,11 @@ def test_a_job_that_is_nested_too_deeply_hides_no_other(
 
 
 def test_after_a_cut_it_goes_on_where_it_was(
-    line: tuple[Line, KubeApi], jobs: Jobs, echojobs: Resource, log: Log, started: list[Informer]
+    line: tuple[Line, KubeApi], jobs: Jobs, echojobs: ApiResource, log: Log, started: list[Informer]
 ) -> None:
     wire, api = line
     jobs.create("before")
-    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
+    informer = Informer(api, WatchSource("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(120)
@@ -162,7 +162,7 @@ def test_after_a_cut_it_goes_on_where_it_was(
 def test_a_server_that_is_away_is_complained_of_once_and_found_again(
     line: tuple[Line, KubeApi],
     jobs: Jobs,
-    echojobs: Resource,
+    echojobs: ApiResource,
     log: Log,
     started: list[Informer],
     caplog: pytest.LogCaptureFixture,
@@ -170,7 +170,7 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
 ) -> None:
     caplog.set_level(logging.INFO, "dljob_operator")
     wire, api = line
-    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
+    informer = Informer(api, WatchSource("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(120)
@@ -189,7 +189,7 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
 def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
     line: tuple[Line, KubeApi],
     jobs: Jobs,
-    echojobs: Resource,
+    echojobs: ApiResource,
     log: Log,
     started: list[Informer],
     caplog: pytest.LogCaptureFixture,
@@ -197,7 +197,7 @@ def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
     wire, api = line
     jobs.create("stays")
     jobs.create("goes")
-    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
+    informer = Informer(api, WatchSource("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     until(lambda: informer._stream is not None, "the watch is open")
@@ -215,7 +215,7 @@ def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
 
 
 def test_a_watch_that_is_left_early_does_no_harm_to_the_next_request(
-    kube: KubeApi, jobs: Jobs, echojobs: Resource
+    kube: KubeApi, jobs: Jobs, echojobs: ApiResource
 ) -> None:
     for number in range(3):
         path = echojobs.collection(jobs.namespace)
@@ -237,7 +237,9 @@ def test_a_kind_that_is_not_installed_is_named_and_found_once_it_is(
     gvk = GVK(GROUP, "v1", "LateJob")
     name = f"latejobs.{GROUP}"
     remove_crd(kube, name)
-    source = Source(str(gvk), lambda: find_resource(kube, gvk), transforms.custom, missing="install it: LateJob")
+    source = WatchSource(
+        str(gvk), lambda: find_api_resource(kube, gvk), transforms.custom, missing="install it: LateJob"
+    )
     informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()

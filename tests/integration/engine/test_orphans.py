@@ -9,19 +9,19 @@ from __future__ import annotations
 import pytest
 from integration.engine.support import PODS, Jobs
 
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob, Orphan, OrphanCollector
 
 
-def _orphan(kube: KubeApi, jobs: Jobs, kind: Resource, name: str, uid: str) -> Orphan:
+def _orphan(kube: KubeApi, jobs: Jobs, kind: ApiResource, name: str, uid: str) -> Orphan:
     """A pod as the cache has it, and the job to which it would refer."""
     pod = kube.get(PODS.item(jobs.namespace, name))
     return Orphan(DeletedJob(kind, jobs.namespace, name, uid), PODS, pod)
 
 
 def test_only_what_belongs_to_a_deleted_job_is_deleted(
-    kube: KubeApi, jobs: Jobs, echojobs: Resource, caplog: pytest.LogCaptureFixture
+    kube: KubeApi, jobs: Jobs, echojobs: ApiResource, caplog: pytest.LogCaptureFixture
 ) -> None:
     jobs.create("present")
     jobs.create_nested("nested", levels=1500)

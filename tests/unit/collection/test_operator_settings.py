@@ -113,13 +113,5 @@ def test_the_domain_of_the_cluster_under_the_name_that_training_operator_has_for
         environment("a b")
 
 
-def test_the_playbook_and_the_chart_offer_them() -> None:
+def test_the_playbook_offers_the_namespace_of_the_config_map() -> None:
     assert "DLJOB_CONFIG_NAMESPACE=default" in (ROOT / "playbooks" / "reconcile.yml").read_text(encoding="utf-8")
-    template = ROOT / "deploy" / "helm" / "dljob-operator" / "templates" / "deployment.yaml"
-    text = template.read_text(encoding="utf-8")
-    assert "- name: DLJOB_CONFIG_NAMESPACE" in text
-    assert "- name: DLJOB_TERMINATION_MESSAGE_POLICY" in text
-    assert "- name: DLJOB_GANG_SCHEDULER_NAME" in text
-    assert "- name: DLJOB_MPI_KUBECTL_DELIVERY_IMAGE" in text
-    assert "- name: DLJOB_NON_ROOT_USER_ID" in text
-    assert "- name: DLJOB_SERVICES" in text

@@ -1,217 +1,165 @@
-"""The command line's own checks."""
+"""The command line's options, each by itself, by its variable, and in the environment of the runs."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from typing import NamedTuple
 
-from dljob_operator import cli
-from dljob_operator.engine.settings import Settings
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared import settings
+
+from dljob_operator import cli, options
+from dljob_operator.engine.controller_settings import ControllerSettings
+
+COMMANDS = (["run"], ["serve", "--", "ansible-operator"])
+DURATION = "'x' is not a duration; write a Go duration such as"
+
+
+class Case(NamedTuple):
+    """What an option makes of no text, of a right one and of a wrong one."""
+
+    option: str
+    variable: str
+    default: object
+    right: str
+    value: object
+    wrong: str = ""
+    said: str = ""
+
+
+OF_THE_RUNS = [
+    Case("--cloud", "DLJOB_CLOUD", "", "gke", "gke", "aws", "'aws' is neither gke nor azure"),
+    Case("--config-namespace", "DLJOB_CONFIG_NAMESPACE", "", "ml", "ml", "a/b", "'a/b' is not the name of a namespace"),
+    Case("--max-replicas-per-job", "DLJOB_MAX_REPLICAS_PER_JOB", "20000", "300", "300", "0",
+        "'0' is not a number of 1 or more"),
+    Case("--force-delete-after-seconds", "DLJOB_FORCE_DELETE_AFTER_SECONDS", "", "0", "0", "5m",
+        "'5m' is not a number of seconds; leave it empty for never"),
+    Case("--termination-message-policy", "DLJOB_TERMINATION_MESSAGE_POLICY", "FallbackToLogsOnError", "File", "File",
+        "file", "'file' is neither FallbackToLogsOnError nor File"),
+    Case("--services", "DLJOB_SERVICES", "per-job", "per-replica", "per-replica", "all",
+        "'all' is neither per-job nor per-replica"),
+    Case("--gang-scheduler-name", "DLJOB_GANG_SCHEDULER_NAME", "", "volcano", "volcano", "My Scheduler",
+        "'My Scheduler' is no schedulerName; write volcano"),
+    Case("--kueue", "DLJOB_KUEUE", "", "workloads", "workloads", "pods",
+        "'pods' is not workloads; leave it empty for Kueue's own integration"),
+    Case("--mpi-kubectl-delivery-image", "DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", "kubeflow/kubectl-delivery:latest",
+        "mine:2", "mine:2", "two words", "'two words' is no name of an image"),
+    Case("--non-root-user-id", "DLJOB_NON_ROOT_USER_ID", "65534", "none", "none", "0",
+        "'0' is neither none nor a user id from 1 to 2147483647"),
+]  # fmt: skip
+"""They keep their text, which the runs get by the variable."""
+OF_BOTH = [
+    Case("--watches-file", "", None, "w.yaml", Path("w.yaml")),
+    Case("--kubeconfig", "", "", "k", "k"),
+    Case("--namespace", "WATCH_NAMESPACE", (), "a, b,", ("a", "b")),
+    Case("--max-concurrent-reconciles", "", 2, "7", 7, "0", "'0' is not a number of 1 or more"),
+    Case("--run-timeout", "", 300.0, "1m", 60.0, "x", DURATION),
+    Case("--log-level", "DLJOB_LOG_LEVEL", "info", "debug", "debug", "other",
+        "'other' is none of debug, info, warning, error"),
+    Case("--log-format", "DLJOB_LOG_FORMAT", "text", "json", "json", "other", "'other' is neither text nor json"),
+]  # fmt: skip
+OF_RUN = [
+    Case("--reconcile-period", "", 36_000.0, "0s", 0.0, "x", DURATION),
+    Case("--graceful-shutdown-timeout", "", 30.0, "1s", 1.0, "x", DURATION),
+    Case("--health-probe-bind-address", "", "", ":6789", ":6789"),
+    Case("--metrics-bind-address", "", "0", ":8080", ":8080"),
+    Case("--metrics-tls-cert-file", "", None, "c.pem", Path("c.pem")),
+    Case("--metrics-tls-key-file", "", None, "k.pem", Path("k.pem")),
+    Case("--metrics-authentication", "", False, "", True),
+    Case("--training-operator-metrics", "", False, "", True),
+    Case("--selector", "", "", "a=b", "a=b"),
+    Case("--leader-elect", "", False, "", True),
+    Case("--leader-election-namespace", "", "", "ops", "ops"),
+    Case("--leader-election-id", "", "dljob-operator", "b", "b"),
+    Case("--leader-elect-lease-duration", "", 6.0, "15s", 15.0, "x", DURATION),
+    Case("--leader-elect-renew-deadline", "", 4.0, "10s", 10.0, "x", DURATION),
+    Case("--leader-elect-retry-period", "", 1.0, "2s", 2.0, "x", DURATION),
+    Case("--install-crds", "", False, "", True),
+    Case("--cleanup-on-exit", "", False, "", True),
+    Case("--crds-dir", "", None, "crds", Path("crds")),
+]
+
+
+def value(command: list[str], case: Case, *given: str) -> object:
+    return getattr(cli.parse([command[0], *given, *command[1:]]), case.option[2:].replace("-", "_"))
+
+
+def test_the_cases_are_all_settings() -> None:
+    """An option, a variable or a default that changes is one that users have set."""
+    for cases, rows in (
+        (OF_THE_RUNS, settings.OPTIONS),
+        (OF_BOTH, options.COMMON),
+        (OF_RUN, options.RUN),
+    ):
+        assert [case[:2] for case in cases] == [(row.option, row.variable) for row in rows]
+    others = [(row.option, row.variable) for row in (*options.IMAGE, *settings.VARIABLES)]
+    variables = ("DLJOB_ENGINE", "DLJOB_CONCURRENCY", "CUSTOM_CLUSTER_DOMAIN", "DLJOB_FRAMEWORKS")
+    assert others == [("", name) for name in variables]
+
+
+CASES = [
+    *((command, case) for command in COMMANDS for case in (*OF_THE_RUNS, *OF_BOTH)),
+    *((COMMANDS[0], case) for case in OF_RUN),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in filter(None, (row.variable for row in options.SETTINGS)):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.parametrize(("command", "case"), CASES, ids=lambda one: one[0])
+def test_an_option_precedes_its_variable_and_an_empty_variable_is_none(
+    monkeypatch: pytest.MonkeyPatch, command: list[str], case: Case
+) -> None:
+    given = [f"{case.option}={case.right}"] if case.right else [case.option]
+    assert (value(command, case), value(command, case, *given)) == (case.default, case.value)
+    if case.variable:
+        monkeypatch.setenv(case.variable, "")
+        assert value(command, case) == case.default
+        monkeypatch.setenv(case.variable, case.right)
+        assert value(command, case) == case.value
+        monkeypatch.setenv(case.variable, case.wrong or "other")
+        assert value(command, case, *given) == case.value
+
+
+@pytest.mark.parametrize(("command", "case"), [one for one in CASES if one[1].wrong], ids=lambda one: one[0])
+def test_a_wrong_value_is_refused_with_what_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str], case: Case
+) -> None:
+    with pytest.raises(SystemExit):
+        value(command, case, f"{case.option}={case.wrong}")
+    assert f"argument {case.option}: {case.said}" in capsys.readouterr().err
+    if case.variable:
+        monkeypatch.setenv(case.variable, case.wrong)
+        with pytest.raises(SystemExit):
+            value(command, case)
+        assert f"argument {case.option}: {case.said}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("case", OF_THE_RUNS, ids=lambda case: case.option)
+def test_the_runs_get_the_text_of_the_option(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    def passed(*given: str) -> str:
+        return options.run_environ(None, cli.parse(["run", *given]))[case.variable]
+
+    assert passed() == case.default
+    monkeypatch.setenv(case.variable, case.right)
+    assert passed() == case.right
+    if not case.default:
+        assert passed(f"{case.option}=") == ""
+    monkeypatch.delenv(case.variable)
+    assert passed(case.option, case.right) == case.right
+
+
+def test_the_runs_get_the_cluster_of_the_engine() -> None:
+    environ = options.run_environ(Path("/k"), cli.parse(["run"]))
+    assert environ["KUBECONFIG"] == environ["K8S_AUTH_KUBECONFIG"] == "/k"
 
 
 def test_a_controller_has_the_defaults_of_the_command_line() -> None:
-    options, settings = cli._parser().parse_args(["run"]), Settings()
-    assert settings.max_concurrent == options.max_concurrent_reconciles == 2
-    assert settings.reconcile_period == options.reconcile_period
-    assert settings.run_timeout == options.run_timeout
-    assert settings.largest_batch == 25, "docs/architecture.md says so"
-
-
-def test_the_cloud_reaches_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DLJOB_CLOUD", "azure")
-    assert cli._parser().parse_args(["run"]).cloud == "azure"
-    options = cli._parser().parse_args(["run", "--cloud", "gke"])
-    assert cli._run_environ(None, options)["DLJOB_CLOUD"] == "gke"
-    monkeypatch.delenv("DLJOB_CLOUD")
-    assert cli._parser().parse_args(["run"]).cloud == ""
-
-
-def test_a_cloud_that_there_is_not(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli._parser().parse_args(["run", "--cloud", "aws"])
-    assert "'aws' is neither gke nor azure" in capsys.readouterr().err
-    monkeypatch.setenv("DLJOB_CLOUD", "aws")
-    with pytest.raises(SystemExit):
-        cli._parser().parse_args(["run"])
-
-
-def test_the_limit_of_replicas_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def limit(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_MAX_REPLICAS_PER_JOB"]
-
-    assert limit() == "20000"
-    assert limit("--max-replicas-per-job", "300") == "300"
-    monkeypatch.setenv("DLJOB_MAX_REPLICAS_PER_JOB", "70")
-    assert limit() == "70"
-    monkeypatch.setenv("DLJOB_MAX_REPLICAS_PER_JOB", "0")
-    with pytest.raises(SystemExit):
-        limit()
-    assert "'0' is not a number of 1 or more" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        limit("--max-replicas-per-job", "")
-    assert "'' is not a number of 1 or more" in capsys.readouterr().err
-
-
-def test_the_time_of_a_deletion_by_force_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def after(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_FORCE_DELETE_AFTER_SECONDS"]
-
-    assert after() == ""
-    assert after("--force-delete-after-seconds", "0") == "0"
-    monkeypatch.setenv("DLJOB_FORCE_DELETE_AFTER_SECONDS", "300")
-    assert after() == "300"
-    monkeypatch.setenv("DLJOB_FORCE_DELETE_AFTER_SECONDS", "5m")
-    with pytest.raises(SystemExit):
-        after()
-    assert "'5m' is not a number of seconds" in capsys.readouterr().err
-
-
-def test_the_gang_scheduler_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def scheduler(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_GANG_SCHEDULER_NAME"]
-
-    assert scheduler() == ""
-    assert scheduler("--gang-scheduler-name", "volcano") == "volcano"
-    monkeypatch.setenv("DLJOB_GANG_SCHEDULER_NAME", "scheduler-plugins-scheduler")
-    assert scheduler() == "scheduler-plugins-scheduler"
-    assert scheduler("--gang-scheduler-name=") == ""
-    with pytest.raises(SystemExit):
-        scheduler("--gang-scheduler-name", "My Scheduler")
-    assert "'My Scheduler' is no schedulerName; write volcano" in capsys.readouterr().err
-
-
-def test_the_way_into_kueue_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def way(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_KUEUE"]
-
-    assert way() == ""
-    assert way("--kueue", "workloads") == "workloads"
-    monkeypatch.setenv("DLJOB_KUEUE", "workloads")
-    assert way() == "workloads"
-    assert way("--kueue=") == ""
-    with pytest.raises(SystemExit):
-        way("--kueue", "pods")
-    assert "'pods' is not workloads; leave it empty for Kueue's own integration" in capsys.readouterr().err
-
-
-def test_how_many_services_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def scope(command: str, *given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args([command, *given]))["DLJOB_SERVICES"]
-
-    for command in ("run", "serve"):
-        assert scope(command) == "per-job"
-        assert scope(command, "--services", "per-replica") == "per-replica"
-    monkeypatch.setenv("DLJOB_SERVICES", "per-replica")
-    assert scope("serve") == "per-replica"
-    assert scope("run", "--services=per-job") == "per-job"
-    with pytest.raises(SystemExit):
-        scope("run", "--services", "all")
-    assert "argument --services: 'all' is neither per-job nor per-replica" in capsys.readouterr().err
-
-
-def test_the_image_with_kubectl_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def image(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_MPI_KUBECTL_DELIVERY_IMAGE"]
-
-    assert image() == "kubeflow/kubectl-delivery:latest"
-    monkeypatch.setenv("DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", "mirror/kubectl:1")
-    assert image() == "mirror/kubectl:1"
-    assert image("--mpi-kubectl-delivery-image", "mine:2") == "mine:2"
-    with pytest.raises(SystemExit):
-        image("--mpi-kubectl-delivery-image", "two words")
-    assert "'two words' is no name of an image" in capsys.readouterr().err
-
-
-def test_the_user_of_added_containers_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def user(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_NON_ROOT_USER_ID"]
-
-    assert user() == "65534"
-    monkeypatch.setenv("DLJOB_NON_ROOT_USER_ID", "none")
-    assert user() == "none"
-    assert user("--non-root-user-id", "1000") == "1000"
-    with pytest.raises(SystemExit):
-        user("--non-root-user-id", "0")
-    assert "'0' is neither none nor a user id from 1 to 2147483647" in capsys.readouterr().err
-
-
-def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def named(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_CONFIG_NAMESPACE"]
-
-    assert named() == ""
-    monkeypatch.setenv("DLJOB_CONFIG_NAMESPACE", "default")
-    assert named() == "default"
-    assert named("--config-namespace", "ml") == "ml"
-    assert named("--config-namespace", "") == ""
-    assert cli.main(["run", "--config-namespace", "a/b"]) == 1
-    assert "DLJOB_CONFIG_NAMESPACE: 'a/b' is not the name of a namespace" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("option", "variable", "default", "other", "said"),
-    [
-        ("--log-level", "DLJOB_LOG_LEVEL", "info", "debug", "'other' is none of debug, info, warning, error"),
-        ("--log-format", "DLJOB_LOG_FORMAT", "text", "json", "'other' is none of text, json"),
-    ],
-)
-@pytest.mark.parametrize("command", [["run"], ["serve", "--", "ansible-operator"]], ids=lambda command: command[0])
-def test_the_log_is_set_by_an_option_or_a_variable(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: list[str],
-    option: str,
-    variable: str,
-    default: str,
-    other: str,
-    said: str,
-) -> None:
-    """The image's entrypoint passes its arguments to ansible-operator, so there a variable is the only way."""
-
-    def value(*given: str) -> object:
-        return getattr(cli._parser().parse_args([command[0], *given, *command[1:]]), option[2:].replace("-", "_"))
-
-    monkeypatch.delenv(variable, raising=False)
-    assert (value(), value(option, other)) == (default, other)
-    monkeypatch.setenv(variable, "")
-    assert value() == default
-    monkeypatch.setenv(variable, other)
-    assert (value(), value(option, default)) == (other, default)
-    monkeypatch.setenv(variable, "other")
-    with pytest.raises(SystemExit):
-        value()
-    assert f"argument {option}: {said}" in capsys.readouterr().err
-
-
-def test_whether_logs_are_quoted_reaches_the_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def policy(*given: str) -> str:
-        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_TERMINATION_MESSAGE_POLICY"]
-
-    assert policy() == "FallbackToLogsOnError"
-    assert policy("--termination-message-policy", "File") == "File"
-    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "File")
-    assert policy() == "File"
-    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "file")
-    with pytest.raises(SystemExit):
-        policy()
-    assert "'file' is neither FallbackToLogsOnError nor File" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        policy("--termination-message-policy", "")
-    assert "'' is neither FallbackToLogsOnError nor File" in capsys.readouterr().err
+    parsed, made = cli.parse(["run"]), ControllerSettings()
+    assert made.max_concurrent == parsed.max_concurrent_reconciles == 2
+    assert made.reconcile_period == parsed.reconcile_period
+    assert made.run_timeout == parsed.run_timeout
+    assert made.largest_batch == 25, "docs/architecture.md says so"

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import pytest
 from support.fake_kube_api import FakeKubeApi
 
-from dljob_operator import cli
-from dljob_operator.ansible_operator_bridge.watchdog import Times, Watchdog
+from dljob_operator import cli, wiring
+from dljob_operator import serve as command
+from dljob_operator.ansible_operator_bridge.watchdog import Watchdog, WatchdogTimes
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.watches import GVK, Watch
 
@@ -71,18 +72,19 @@ class Signals:
 def signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[Signals]:
     monkeypatch.setattr(Part, "trouble", {})
     monkeypatch.setattr(Part, "stopped", [])
-    for fake in (RunnerClient, BridgeController, Controller, ShimServer):
-        monkeypatch.setattr(cli, fake.__name__, fake)
-    monkeypatch.setattr(cli, "load_watches", lambda *_: WATCHES)
-    monkeypatch.setattr(cli.split, "write_without", lambda *_: None)
-    monkeypatch.setattr(cli.split, "with_watches_file", lambda command, path: command)
+    for fake in (BridgeController, Controller, ShimServer):
+        monkeypatch.setattr(command, fake.__name__, fake)
+    monkeypatch.setattr(wiring, "RunnerClient", RunnerClient)
+    monkeypatch.setattr(wiring, "load_watches", lambda *_: WATCHES)
+    monkeypatch.setattr(command.split, "write_without", lambda *_: None)
+    monkeypatch.setattr(command.split, "with_watches_file", lambda command, path: command)
     monkeypatch.setattr(KubeApi, "connect", lambda kubeconfig: FakeKubeApi())
-    monkeypatch.setattr(cli, "Watchdog", functools.partial(Watchdog, times=Times(0.005, 3, 10.0, 10.0)))
+    monkeypatch.setattr(command, "Watchdog", functools.partial(Watchdog, times=WatchdogTimes(0.005, 3, 10.0, 10.0)))
     return Signals()
 
 
 def serve(signals: Signals) -> int:
-    return cli._serve_with(signals, cli._parser().parse_args(["serve", "--", *SLEEPING]))  # type: ignore[arg-type]
+    return command.serve(signals, cli.parse(["serve", "--", *SLEEPING]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("part", ["RunnerClient", "BridgeController", "Controller", "ShimServer"])
@@ -90,7 +92,7 @@ def test_a_part_that_no_longer_works_ends_both_processes(
     signals: Signals, part: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     Part.trouble[part] = f"the {part} is stuck"
-    with caplog.at_level(logging.ERROR), pytest.raises(cli.BridgeStuck, match=f"the {part} is stuck"):
+    with caplog.at_level(logging.ERROR), pytest.raises(command.BridgeStuck, match=f"the {part} is stuck"):
         serve(signals)
     assert "the bridge no longer works; ending ansible-operator" in caplog.text
     assert Part.stopped == ["ShimServer", "Controller", "BridgeController"]
@@ -100,7 +102,7 @@ def test_the_exit_code_is_that_of_an_error(
     signals: Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """ansible-operator ends with 0 when it is asked to."""
-    monkeypatch.setattr(cli, "_serve", lambda options: cli._serve_with(signals, options))  # type: ignore[arg-type]
+    monkeypatch.setattr(command, "run", lambda options: command.serve(signals, options))  # type: ignore[arg-type]
     Part.trouble["BridgeController"] = "the watch of pods has ended"
     assert cli.main(["serve", "--", *SLEEPING]) == 1
     assert capsys.readouterr().err == "dljob-operator: the watch of pods has ended\n"

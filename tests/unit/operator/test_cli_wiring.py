@@ -5,7 +5,6 @@ The parts that would need a cluster or a fork server are fakes; the HTTP servers
 
 from __future__ import annotations
 
-import argparse
 import ssl
 import threading
 import urllib.error
@@ -21,11 +20,11 @@ from kubernetes import client
 from support.certificates import write_certificate
 from support.polling import until
 
-from dljob_operator import cli
+from dljob_operator import cli, run, wiring
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
 from dljob_operator.engine.serving.health import Health
-from dljob_operator.problem import Problem
-from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.failed_check import FailedCheck
+from dljob_operator.runner import RunEnding, RunRequest, RunResult
 from dljob_operator.runner.client import RunnerError
 
 
@@ -65,7 +64,7 @@ class Runner(Part):
             raise RunnerError(self.trouble)
 
     def run(self, request: RunRequest) -> RunResult:
-        return RunResult(RunOutcome.COMPLETED)
+        return RunResult(RunEnding.COMPLETED)
 
     def results(self, request: RunRequest) -> Iterator[RunResult]:
         yield self.run(request)
@@ -93,7 +92,7 @@ class Operator:
     """`dljob-operator run` with `arguments`, on a thread."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self._stopping = cli._Stopping()
+        self._stopping = run.Stopping()
         self._thread: threading.Thread | None = None
         self._folder = folder
         self.healths: list[Health] = []
@@ -103,28 +102,27 @@ class Operator:
         api = KubeApi(client.ApiClient(configuration))
         monkeypatch.setattr(KubeApi, "connect", lambda kubeconfig: api)
         monkeypatch.setattr(Part, "made", {})
-        for name, fake in (("RunnerClient", Runner), ("Controller", Controller), ("LeaderElector", Elector)):
-            monkeypatch.setattr(cli, name, fake)
+        monkeypatch.setattr(wiring, "RunnerClient", Runner)
+        monkeypatch.setattr(run, "Controller", Controller)
+        monkeypatch.setattr(run, "LeaderElector", Elector)
         self._record(monkeypatch, "Health", self.healths)
         self._record(monkeypatch, "serve_metrics", self.servers)
 
     def _record(self, monkeypatch: pytest.MonkeyPatch, name: str, made: list[Any]) -> None:
-        real = getattr(cli, name)
+        real = getattr(run, name)
 
         def making(*given: Any) -> Any:
             made.append(real(*given))
             return made[-1]
 
-        monkeypatch.setattr(cli, name, making)
+        monkeypatch.setattr(run, name, making)
 
     def run(self, *arguments: str) -> None:
-        options = cli._parser().parse_args(["run", "--health-probe-bind-address", "127.0.0.1:0", *arguments])
+        options = cli.parse(["run", "--health-probe-bind-address", "127.0.0.1:0", *arguments])
         deadline = self._folder / "write-deadline" if options.leader_elect else None
-        self._thread = threading.Thread(target=self._run, args=[options, deadline], daemon=True)
+        engine = run.EmbeddedEngine(options, self._stopping, deadline)
+        self._thread = threading.Thread(target=engine.run, daemon=True)
         self._thread.start()
-
-    def _run(self, options: argparse.Namespace, deadline: Path | None) -> None:
-        cli._run_until(self._stopping, options, deadline)
 
     def end(self) -> None:
         self._stopping.set()
@@ -165,7 +163,7 @@ def reports(operator: Operator, kinds: Sequence[type[Part]]) -> None:
     until(lambda: operator.healthz() == (200, "ok"))
     for kind in kinds:
         part, text = operator.part(kind), f"the {kind.__name__} is stuck"
-        part.trouble = Problem(text, "details")
+        part.trouble = FailedCheck(text, "details")
         said = f"{text}; the operator's log says more"
         until(lambda said=said: operator.healthz() == (503, said))  # the last checks are added after the start
         part.trouble = ""
@@ -218,9 +216,9 @@ def test_a_deposed_leader_neither_writes_nor_starts_runs(operator: Operator) -> 
         endings = [runner.run(request).ending, *(one.ending for one in runner.results(request))]
         return [type(refused.value), *endings]
 
-    assert attempts() == [ApiConnectionError, RunOutcome.COMPLETED, RunOutcome.COMPLETED], "the write was sent"
+    assert attempts() == [ApiConnectionError, RunEnding.COMPLETED, RunEnding.COMPLETED], "the write was sent"
     elector.leading = False
-    assert attempts() == [NotLeading, RunOutcome.CANCELLED, RunOutcome.CANCELLED]
+    assert attempts() == [NotLeading, RunEnding.CANCELLED, RunEnding.CANCELLED]
 
 
 def test_the_workers_of_a_leader_know_its_deadline(operator: Operator, tmp_path: Path) -> None:

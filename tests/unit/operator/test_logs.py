@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dljob_operator import cli, logs
+from dljob_operator import logs
 
 HOSTILE = [
     "two words",
@@ -181,12 +181,3 @@ def test_records_go_to_stderr(
     assert captured.out == ""
     (line,) = captured.err.splitlines()
     assert line.startswith(begins) and "cannot watch" in line and "pods" in line
-
-
-@pytest.mark.parametrize("command", [["run"], ["serve"]])
-def test_the_flag(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli._parser().parse_args(command).log_format == "text"
-    assert cli._parser().parse_args([*command, "--log-format", "json"]).log_format == "json"
-    with pytest.raises(SystemExit):
-        cli._parser().parse_args([*command, "--log-format", "xml"])
-    assert "'xml' is none of text, json" in capsys.readouterr().err

@@ -13,8 +13,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client imp
 from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
     CREDENTIALS_TTL,
+    ApiRequest,
     Connection,
-    Request,
     TooLate,
     check_deadline,
 )
@@ -112,14 +112,14 @@ def test_credentials_that_took_long_are_cached_too(token_client: RestClient, clo
 def test_the_url_of_the_server_may_have_a_path(server: str, prefix: str) -> None:
     made = Connection(client.ApiClient(client.Configuration(host=server + prefix)))
     for query, text in ((None, ""), ({"limit": 5, "labelSelector": "a=b"}, "?limit=5&labelSelector=a%3Db")):
-        response = made.send(Request("GET", "/api/v1/pods", query=query), TIMEOUT, lambda: math.inf)
+        response = made.send(ApiRequest("GET", "/api/v1/pods", query=query), TIMEOUT, lambda: math.inf)
         assert response.json()["target"] == f"{prefix.rstrip('/')}/api/v1/pods{text}"
 
 
 def test_a_proxy_gets_the_whole_url(server: str) -> None:
     configuration = client.Configuration(host="http://cluster.invalid:6443/prefix")
     configuration.proxy = server
-    response = Connection(client.ApiClient(configuration)).send(Request("GET", "/api"), TIMEOUT, lambda: math.inf)
+    response = Connection(client.ApiClient(configuration)).send(ApiRequest("GET", "/api"), TIMEOUT, lambda: math.inf)
     assert response.json()["target"] == "http://cluster.invalid:6443/prefix/api"
 
 

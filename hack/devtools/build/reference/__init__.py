@@ -1,1 +1,1 @@
-"""Generates docs/reference from the CRDs' schemas, the plugins' documentation and the roles' argument specs."""
+"""Generates docs/reference from the CRDs' schemas, the settings, the plugins' documentation and the roles' options."""

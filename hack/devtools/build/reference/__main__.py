@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from devtools.build.reference import definitions, pages, plugins, roles
+from devtools.build.reference import definitions, operator_settings, pages, plugins, roles
 from devtools.paths import ROOT
 
 
 def files() -> dict[str, str]:
     """The generated text of every file below docs/reference."""
-    made = {**definitions.pages(), **plugins.pages(), **roles.pages()}
+    made = {**definitions.pages(), **operator_settings.pages(), **plugins.pages(), **roles.pages()}
     return {**made, "README.md": pages.index(made)}
 
 

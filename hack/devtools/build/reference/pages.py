@@ -46,6 +46,7 @@ def index(made: Mapping[str, str]) -> str:
         "definitions": "Every field of every job kind",
         "plugins": "Plugins",
         "roles": "Roles",
+        "settings.md": "The operator",
     }
     parts = [f"## {headings[group]}\n\n" + "\n".join(lines) + "\n" for group, lines in groups.items()]
     return NOTE + "# Reference\n\n" + "\n".join(parts)

@@ -13,6 +13,7 @@ documentation.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,12 @@ def pages() -> dict[str, str]:
 
 
 def constants(path: Path) -> dict[str, str]:
-    """The upper-case string constants of a file."""
+    """The upper-case string constants of a file and of its classes."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node.body for node in module.body if isinstance(node, ast.ClassDef)]
     return {
         node.targets[0].id: node.value.value
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in itertools.chain(module.body, *classes)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Constant)
@@ -52,7 +55,7 @@ def constants(path: Path) -> dict[str, str]:
 
 def page(what: str, path: Path, texts: Mapping[str, str]) -> str:
     """The page of one plugin."""
-    documented = yaml.safe_load(texts["DOCUMENTATION"])
+    documented = _with_fragments(yaml.safe_load(texts["DOCUMENTATION"]))
     text = f"{NOTE}# {COLLECTION}.{path.stem} ({what})\n\n{markdown(documented['short_description'])}.\n\n"
     text += "\n\n".join(paragraphs(documented["description"])) + "\n"
     if documented.get("options"):
@@ -66,6 +69,17 @@ def page(what: str, path: Path, texts: Mapping[str, str]) -> str:
         returned = yaml.safe_load(texts["RETURN"])
         text += "\n## Returned\n\n" + table(["key", "type", "description"], _returned(returned, ""))
     return text
+
+
+def _with_fragments(documented: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``documented`` with the options of the fragments that it names; what it says of an option itself goes first."""
+    found: dict[str, Any] = {}
+    for name in documented.get("extends_documentation_fragment") or ():
+        file, _, section = name.removeprefix(f"{COLLECTION}.").partition(".")
+        texts = constants(ROOT / "plugins" / "doc_fragments" / f"{file}.py")
+        found |= yaml.safe_load(texts[section.upper() or "DOCUMENTATION"])["options"]
+    own = documented.get("options") or {}
+    return {**documented, "options": {**own, **{name: {**found[name], **own.get(name, {})} for name in found}}}
 
 
 def options(documented: Mapping[str, Any], path: str) -> Iterator[list[str]]:

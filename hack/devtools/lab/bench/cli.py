@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.operator_defaults import positive
+from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import positive
 
 from devtools.build.collection import dependencies
 from devtools.lab import command

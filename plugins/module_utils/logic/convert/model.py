@@ -95,7 +95,7 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceJob:
     """A job of any flavor, read in the terms of kubeflow.org/v1."""
 
     declared: Declared

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     NotConvertible,
     Replicas,
     Report,
-    Source,
+    SourceJob,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.flavors import flavor_of
@@ -51,7 +51,7 @@ def is_job(manifest: Manifest, every: Iterable[Declared]) -> bool:
     return group == any_framework.GROUP or any(k.group == group for d in every for k in d.kinds)
 
 
-def read(manifest: Manifest, declared: Declared) -> Source:
+def read(manifest: Manifest, declared: Declared) -> SourceJob:
     """Read a job; raises :class:`NotConvertible` where it is not valid."""
     report = Report()
     framework = declared.framework
@@ -65,7 +65,7 @@ def read(manifest: Manifest, declared: Declared) -> Source:
     spec = as_mapping(manifest.get("spec"))
     replicas = {group.type: _replicas(job, group, declared, report) for group in job.groups}
     metadata = as_mapping(manifest.get("metadata"))
-    return Source(
+    return SourceJob(
         declared=declared,
         metadata={name: copy.deepcopy(metadata[name]) for name in _METADATA if metadata.get(name)},
         replicas=replicas,

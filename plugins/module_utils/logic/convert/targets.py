@@ -11,7 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Group,
     NotConvertible,
     Replicas,
-    Source,
+    SourceJob,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
@@ -20,7 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 _SHORT = {"name", *any_framework.CONTAINER_FIELDS}
 
 
-def to_v1(source: Source) -> Conversion:
+def to_v1(source: SourceJob) -> Conversion:
     """The job as kubeflow.org/v1; raises :class:`NotConvertible` for a framework without such a kind."""
     framework, kind = source.declared.framework, source.declared.v1_kind()
     if not kind:
@@ -50,7 +50,7 @@ def to_v1(source: Source) -> Conversion:
     return Conversion(manifest, source.report)
 
 
-def to_dljob(source: Source) -> Conversion:
+def to_dljob(source: SourceJob) -> Conversion:
     """The job as a DLJob."""
     framework = source.declared.framework
     options = {**copy.deepcopy(source.options), **({"jobMode": source.mode} if source.mode else {})}
@@ -77,7 +77,7 @@ def to_dljob(source: Source) -> Conversion:
     return Conversion(manifest, source.report)
 
 
-def _common(source: Source) -> dict[str, Any]:
+def _common(source: SourceJob) -> dict[str, Any]:
     return {
         **({"runPolicy": copy.deepcopy(source.run_policy)} if source.run_policy else {}),
         **({"schedulerName": source.scheduler_name} if source.scheduler_name else {}),

@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Conversion,
     NotConvertible,
     Report,
-    Source,
+    SourceJob,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_list, as_mapping
 
@@ -42,7 +42,7 @@ _SAME_RUN_POLICY = ("suspend", "activeDeadlineSeconds")
 _RUNTIME_DECIDES = "a TrainJob has no such field: its runtime decides"
 
 
-def to_trainjob(source: Source) -> Conversion:
+def to_trainjob(source: SourceJob) -> Conversion:
     """The job as a TrainJob; raises :class:`NotConvertible` for a framework without a runtime."""
     name, report = source.declared.framework.name, source.report
     if name not in RUNTIMES:
@@ -77,14 +77,16 @@ def to_trainjob(source: Source) -> Conversion:
     return Conversion(manifest, report)
 
 
-def _containers(source: Source, template: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+def _containers(source: SourceJob, template: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
     name = source.declared.framework.container
     containers = template["spec"]["containers"]
     own = next(one for one in containers if one["name"] == name)
     return own, [str(one.get("name")) for one in containers if one is not own]
 
 
-def _options(source: Source, trainer: dict[str, Any], container: Mapping[str, Any], path: str, report: Report) -> None:
+def _options(
+    source: SourceJob, trainer: dict[str, Any], container: Mapping[str, Any], path: str, report: Report
+) -> None:
     framework = source.declared.framework.name
     words = [word for name in ("command", "args") for word in as_list(container.get(name))]
     if framework == "pytorch" and not any(

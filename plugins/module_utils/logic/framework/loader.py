@@ -46,6 +46,17 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "fails_by": (f.FAILS_BY_TARGET, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
+_TEXTS = (
+    *("groups", "replicas_fields", "port_fields", "types", "required", "runtime_id_fields", "spec_fields"),
+    *("object_fields", "template_optional", "restart_policies", "running_keeps", "managers", "batch_jobs"),
+    *("starts_in_order", "waits_in_pod", "succeeds_together"),
+)
+"""The keys of a flavor that are lists of texts."""
+_OF_TYPES = (
+    *("types", "required", "template_optional", "replica_fields", "batch_jobs", "starts_in_order", "waits_in_pod"),
+    *("succeeds_together", "default_restart_policies"),
+)
+"""The keys of a flavor that name replica types."""
 HOOKS = ("validate", "environment", "pod", "objects")
 Read = Callable[[str], str]
 """Reads a file of the role: file name to text."""
@@ -217,24 +228,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
     for key, choices in _CHOICES.items():
         if key in values:
             _choice(f"{where}.{key}", values[key], choices)
-    for key in (
-        "groups",
-        "replicas_fields",
-        "port_fields",
-        "types",
-        "required",
-        "runtime_id_fields",
-        "spec_fields",
-        "object_fields",
-        "template_optional",
-        "restart_policies",
-        "running_keeps",
-        "managers",
-        "batch_jobs",
-        "starts_in_order",
-        "waits_in_pod",
-        "succeeds_together",
-    ):
+    for key in _TEXTS:
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
     for policy in values.get("restart_policies") or ():
@@ -251,17 +245,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
     for name, policy in values["default_restart_policies"].items():
         _choice(f"{where}.default_restart_policies.{name}", policy, RESTART_POLICIES)
     values["version"] = _text(f"{where}.version", values.get("version") or "")
-    for key in (
-        "types",
-        "required",
-        "template_optional",
-        "replica_fields",
-        "batch_jobs",
-        "starts_in_order",
-        "waits_in_pod",
-        "succeeds_together",
-        "default_restart_policies",
-    ):
+    for key in _OF_TYPES:
         for name in values.get(key) or ():
             _choice(f"{where}.{key}", name, types)
     held = values.get("types") or types

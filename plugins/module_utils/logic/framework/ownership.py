@@ -54,16 +54,16 @@ def controller_uid(resource: Mapping[str, Any], namespace: str) -> str | None:
     return None if controller is None else str(controller.get("uid"))
 
 
-def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
-    """Whether ``resource`` belongs to a deleted job of the same group, kind and name as ``job``.
+def belongs_to_predecessor(found: Mapping[str, Any], resource: Mapping[str, Any]) -> bool:
+    """Whether ``found`` belongs to a deleted job of the same group, kind and name as the job ``resource``.
 
     They exist where a job was deleted and created again before the garbage collector has removed its objects.
     """
-    metadata = job["metadata"]
-    wanted = (_group(job["apiVersion"]), job["kind"], metadata["name"])
-    controller = controller_of(resource) or {}
-    found = (_group(controller.get("apiVersion")), controller.get("kind"), controller.get("name"))
-    return found == wanted and controller.get("uid") != metadata["uid"]
+    metadata = resource["metadata"]
+    wanted = (_group(resource["apiVersion"]), resource["kind"], metadata["name"])
+    controller = controller_of(found) or {}
+    named = (_group(controller.get("apiVersion")), controller.get("kind"), controller.get("name"))
+    return named == wanted and controller.get("uid") != metadata["uid"]
 
 
 def _group(api_version: Any) -> str:

@@ -97,17 +97,12 @@ def state(resource: Manifest, own: PodState, pods: Sequence[PodState], before: I
     # an exit counts once the Job has ended by it; but one with 0 at once beside a sidecar, which may run on
     exit_counts = finished is not None or (has_exited and shown.is_active)
     awaits_job = has_exited and not exit_counts
-    if finished is not None:
-        phase = "Failed" if failed else "Succeeded"
-    else:
-        # between two pods the replica waits for the next one
-        phase = "Running" if (shown.phase == "Running" or awaits_job) and not shown.deleting else "Pending"
     return dataclasses.replace(
         shown,
         type=own.type,
         index=own.index,
         attempt=own.attempt,
-        phase=phase,
+        phase=_phase(finished, shown, awaits_job),
         created=own.created,
         deleting=own.deleting,
         spec_hash=own.spec_hash,
@@ -130,6 +125,13 @@ def state(resource: Manifest, own: PodState, pods: Sequence[PodState], before: I
         crash_loop=shown.crash_loop if finished is None else None,
         restarts_by_job=max(len(every) - 1, 0) + sum(pod.restarts for pod in every),
     )
+
+
+def _phase(finished: Manifest | None, shown: PodState, awaits_job: bool) -> str:
+    if finished is not None:
+        return "Failed" if finished.get("type") == "Failed" else "Succeeded"
+    # between two pods the replica waits for the next one
+    return "Running" if (shown.phase == "Running" or awaits_job) and not shown.deleting else "Pending"
 
 
 def _last_failure(pods: Iterable[PodState]) -> ContainerEnd | None:

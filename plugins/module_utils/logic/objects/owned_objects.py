@@ -179,6 +179,15 @@ def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deleti
     )
 
 
+def of_active_jobs(observed: Observed) -> tuple[Deletion, ...]:
+    """Deletions of what a job without pods does not need, where its spec is invalid and no hook returns anything."""
+    return tuple(
+        deletion(key, found)
+        for key, found in observed.owned_objects.items()
+        if found.lifetime == c.LIFETIME_ACTIVE and not found.deleting
+    )
+
+
 def is_from_hook(key: Key, found: OwnedObject) -> bool:
     """Whether a hook returned the object, not the reconcile itself (the Services of the pods, shared environments)."""
     # releases before the annotation: only a TensorBoard's Deployment, and its Service, which alone had a hash

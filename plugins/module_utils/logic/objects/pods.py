@@ -53,34 +53,11 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     group, index, framework = pod.group, pod.index, context.framework
     own = group.template_of(index)
     replica = for_replica(context.cluster, group.type, index)
-    template = own.template
     defaults = pod_defaults.defaults_of(framework.hooks.pod, replica) if framework.hooks.pod else {}
-    template = pod_defaults.merge(template, defaults)
-    metadata = copy.deepcopy(dict(template.get("metadata") or {}))
+    template = pod_defaults.merge(own.template, defaults)
     spec = copy.deepcopy(dict(template["spec"]))
-
-    pod_metadata: dict[str, Any] = {
-        "name": naming.pod_name(job, group.type, index),
-        "namespace": job.namespace,
-        "labels": {**(metadata.get("labels") or {}), **_labels(job, pod, replica, defaults)},
-        "annotations": {
-            **(metadata.get("annotations") or {}),
-            c.ANNOTATION_SPEC_HASH: context.hashes.of(group.type, index),
-        },
-        "ownerReferences": [owner_reference(job)],
-    }
-    for annotation in (c.ANNOTATION_SHARED, c.ANNOTATION_SERVICES):
-        pod_metadata["annotations"].pop(annotation, None)  # one that the template has says nothing of this pod
-    if job.services == SERVICES_PER_REPLICA:
-        pod_metadata["annotations"][c.ANNOTATION_SERVICES] = job.services
-    if context.shared:
-        pod_metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
-    pod_metadata["labels"].pop(c.LABEL_REPLICA_GROUP, None)  # one that the template has would be another group's
-    if own.group:
-        pod_metadata["labels"][c.LABEL_REPLICA_GROUP] = own.group
-    if metadata.get("finalizers"):
-        pod_metadata["finalizers"] = metadata["finalizers"]
-
+    given = copy.deepcopy(dict(template.get("metadata") or {}))
+    metadata = _metadata(job, pod, given, _labels(job, pod, own.group, replica, defaults), context)
     is_replaceable = group.type in context.replaceable_names
     domain = context.cluster_domain
     spec.update(host_names.network_names(job, group, index, is_replaceable=is_replaceable, domain=domain))
@@ -97,12 +74,39 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     if scheduler_name:
         spec.setdefault("schedulerName", scheduler_name)
     if context.gang:
-        pod_group.join(context.gang, job, own, pod_metadata, spec)
+        pod_group.join(context.gang, job, own, metadata, spec)
     if priority_class:
         spec.setdefault("priorityClassName", priority_class)
     # variables for all Services of the namespace: slow with thousands of them, and they may clash with a framework's
     spec.setdefault("enableServiceLinks", False)
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _metadata(
+    job: DLJob, pod: PodToCreate, given: Mapping[str, Any], ours: Mapping[str, str], context: PodContext
+) -> dict[str, Any]:
+    """The metadata of the pod: what the template has ``given``, with ``ours``, the labels that replace its own."""
+    metadata: dict[str, Any] = {
+        "name": naming.pod_name(job, pod.group.type, pod.index),
+        "namespace": job.namespace,
+        "labels": {**(given.get("labels") or {}), **ours},
+        "annotations": {
+            **(given.get("annotations") or {}),
+            c.ANNOTATION_SPEC_HASH: context.hashes.of(pod.group.type, pod.index),
+        },
+        "ownerReferences": [owner_reference(job)],
+    }
+    if not ours[c.LABEL_REPLICA_GROUP]:
+        del metadata["labels"][c.LABEL_REPLICA_GROUP]  # one that the template has would be another group's
+    for annotation in (c.ANNOTATION_SHARED, c.ANNOTATION_SERVICES):
+        metadata["annotations"].pop(annotation, None)  # one that the template has says nothing of this pod
+    if job.services == SERVICES_PER_REPLICA:
+        metadata["annotations"][c.ANNOTATION_SERVICES] = job.services
+    if context.shared:
+        metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
+    if given.get("finalizers"):
+        metadata["finalizers"] = given["finalizers"]
+    return metadata
 
 
 def restart_policy(job: DLJob, group: ReplicaGroup) -> str:
@@ -113,7 +117,7 @@ def restart_policy(job: DLJob, group: ReplicaGroup) -> str:
     return c.RESTART_NEVER if ours else group.restart_policy
 
 
-def _labels(job: DLJob, pod: PodToCreate, replica: Cluster, defaults: Mapping[str, Any]) -> dict[str, str]:
+def _labels(job: DLJob, pod: PodToCreate, group: str, replica: Cluster, defaults: Mapping[str, Any]) -> dict[str, str]:
     """The labels that replace those of the template; also those of the pod hook, by which clients find replicas."""
     target = job.success_target
     role = "master" if (pod.group.type, pod.index) == (target.type, target.index) else ""
@@ -124,6 +128,7 @@ def _labels(job: DLJob, pod: PodToCreate, replica: Cluster, defaults: Mapping[st
         c.LABEL_REPLICA_TYPE: pod.group.type.lower(),
         c.LABEL_REPLICA_INDEX: str(pod.index),
         c.LABEL_ATTEMPT: str(pod.attempt),
+        c.LABEL_REPLICA_GROUP: group,
     }
 
 

@@ -103,11 +103,7 @@ def _owned_object(resource: Resource) -> OwnedObject:
 
 
 def _pod(pod: Resource, container: str) -> PodState:
-    metadata = pod.get("metadata") or {}
-    labels = metadata.get("labels") or {}
-    annotations = metadata.get("annotations") or {}
-    spec = pod.get("spec") or {}
-    status = pod.get("status") or {}
+    metadata, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     if container == FIRST_CONTAINER:
         container = next((one.get("name", "") for one in spec.get("containers") or ()), "")
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
@@ -122,17 +118,8 @@ def _pod(pod: Resource, container: str) -> PodState:
     device = device_health.unhealthy(statuses, container)
     by_rule = phase not in _ENDED and restart_rules.applies(own, ended, status)
     return PodState(
-        name=metadata.get("name", ""),
-        uid=metadata.get("uid", ""),
-        type=labels.get(c.LABEL_REPLICA_TYPE, ""),
-        index=digits.number(labels.get(c.LABEL_REPLICA_INDEX)) or 0,
-        attempt=digits.number(labels.get(c.LABEL_ATTEMPT)) or 0,
+        **_of_metadata(metadata, spec),
         phase=phase,
-        created=metadata.get("creationTimestamp") or "",
-        deleting=metadata.get("deletionTimestamp") or "",
-        spec_hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
-        shared=annotations.get(c.ANNOTATION_SHARED, ""),
-        services=annotations.get(c.ANNOTATION_SERVICES, ""),
         node=spec.get("nodeName") or "",
         restarts=_restarts(statuses, container),
         restart_policy=own.get("restartPolicy") or spec.get("restartPolicy") or c.RESTART_ALWAYS,
@@ -154,16 +141,34 @@ def _pod(pod: Resource, container: str) -> PodState:
         disrupted=disrupted,
         conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
-        terminating=metadata.get("deletionTimestamp") or "",
         evicted_by_taint=disrupted and _is_evicted_by_taint(status),
-        grace_period=metadata.get("deletionGracePeriodSeconds") or 0.0,
-        finalizers=tuple(metadata.get("finalizers") or ()),
-        group=labels.get(c.LABEL_REPLICA_GROUP, ""),
-        pod_groups=pod_groups_of(labels, annotations, spec),
         last_failure=_on(device, _last_failure(metadata, main, disrupted)) if ended else None,
         crash_loop=_on(device, _crash_loop(metadata, spec, status, main, own)),
         device=device,
     )
+
+
+def _of_metadata(metadata: Resource, spec: Resource) -> dict[str, Any]:
+    """The fields of a pod's state that its ``metadata`` has. Gang schedulers count it by its ``spec`` too."""
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    deleting = metadata.get("deletionTimestamp") or ""
+    return {
+        "name": metadata.get("name", ""),
+        "uid": metadata.get("uid", ""),
+        "type": labels.get(c.LABEL_REPLICA_TYPE, ""),
+        "index": digits.number(labels.get(c.LABEL_REPLICA_INDEX)) or 0,
+        "attempt": digits.number(labels.get(c.LABEL_ATTEMPT)) or 0,
+        "created": metadata.get("creationTimestamp") or "",
+        "deleting": deleting,
+        "terminating": deleting,
+        "spec_hash": annotations.get(c.ANNOTATION_SPEC_HASH, ""),
+        "shared": annotations.get(c.ANNOTATION_SHARED, ""),
+        "services": annotations.get(c.ANNOTATION_SERVICES, ""),
+        "grace_period": metadata.get("deletionGracePeriodSeconds") or 0.0,
+        "finalizers": tuple(metadata.get("finalizers") or ()),
+        "group": labels.get(c.LABEL_REPLICA_GROUP, ""),
+        "pod_groups": pod_groups_of(labels, annotations, spec),
+    }
 
 
 def _last_failure(metadata: Resource, main: Resource, disrupted: bool) -> ContainerEnd | None:

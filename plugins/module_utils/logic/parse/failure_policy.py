@@ -44,8 +44,8 @@ def parse(policy: Any, errors: list[str]) -> tuple[FailureRule, ...]:
         return ()
     _unknown(policy, ("rules",), PATH, errors)
     rules = _list(policy.get("rules"), f"{PATH}.rules", MOST_RULES, errors)
-    parsed = (_rule(rule, f"{PATH}.rules[{index}]", errors) for index, rule in enumerate(rules))
-    return tuple(rule for rule in parsed if rule is not None)
+    found = (_rule(rule, f"{PATH}.rules[{index}]", errors) for index, rule in enumerate(rules))
+    return tuple(rule for rule in found if rule is not None)
 
 
 def _rule(rule: Any, path: str, errors: list[str]) -> FailureRule | None:

@@ -59,10 +59,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     Raises :class:`InvalidJob` with as many errors as can be found at once.
     """
     flavor = flavor_of(resource, framework)
-    kind = str(resource.get("kind") or "")
-    if framework.kinds and kind not in framework.kinds:
-        kinds = ", ".join(framework.kinds)
-        raise InvalidJob(f"kind: {kind!r} is not a kind of {framework.name}; its kinds are: {kinds}")
+    kind = _kind(resource, framework)
     metadata = as_mapping(resource.get("metadata"))
     spec = resource.get("spec")
     options = as_mapping(spec)
@@ -100,6 +97,19 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         asks_for_services=asks_for_services,
         elastic_type=_elastic_type(options, flavor, errors),
     )
+    return _validated(job, framework, errors)
+
+
+def _kind(resource: Mapping[str, Any], framework: Framework) -> str:
+    kind = str(resource.get("kind") or "")
+    if framework.kinds and kind not in framework.kinds:
+        kinds = ", ".join(framework.kinds)
+        raise InvalidJob(f"kind: {kind!r} is not a kind of {framework.name}; its kinds are: {kinds}")
+    return kind
+
+
+def _validated(job: DLJob, framework: Framework, errors: list[str]) -> DLJob:
+    """``job`` with the defaults of its templates, unless it has ``errors``, or its fields do not fit together."""
     if job.total > framework.max_replicas:
         errors.append(
             f"the job has {job.total} replicas, and the operator allows {framework.max_replicas}: lower replicas, or "

@@ -9,6 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.clu
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job, host_names, pod_group
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, gang_standing, reporting
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanInputs
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     active_deadline,
     backoff_limit,
@@ -27,8 +28,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.success import succeeded
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import Surroundings
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Situation, Steps, situation
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Decision, Situation, situation
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.writes import writes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder, clip
@@ -39,14 +39,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import IMMEDIATE, Plan
 
 
-def active(
-    job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
-) -> Plan:
+def active(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, inputs: PlanInputs) -> Plan:
     """The plan of an active ``job``; its status and Events go into ``report``."""
     observed = batch_jobs.remembered(job, observed)
-    if batch_jobs.is_ahead(observed, surroundings.now):
+    if batch_jobs.is_ahead(observed, inputs.now):
         return Plan(requeue_after=batch_jobs.POD_REQUEUE)
-    found = situation(job, framework, observed, report, surroundings)
+    found = situation(job, framework, observed, report, inputs)
     if ended := _after_hidden_loss(found, report):
         return ended
     cluster = build_cluster_spec(job, framework, found.attempt)
@@ -54,20 +52,20 @@ def active(
         framework,
         cluster,
         found.hashes,
-        surroundings.settings.cluster_domain,
+        inputs.settings.cluster_domain,
         replaceable_names=host_names.replaceable(job, framework, cluster),
     )
     if not found.was_running:
         reporting.ignored(job, context, report)
     if ended := _success(found, report):
         return ended
-    steps = _next_steps(found, report)
-    if ended := _failure(found, steps, report):
+    decided = _decide(found, report)
+    if ended := _failure(found, decided, report):
         return ended
-    if steps.actions.begins:
-        found = dataclasses.replace(found, completed={}, attempt=steps.actions.begins)
-    _report(found, steps, report)
-    return writes(found, steps, context, report)
+    if decided.actions.begins:
+        found = dataclasses.replace(found, completed={}, attempt=decided.actions.begins)
+    _report(found, decided, report)
+    return writes(found, decided, context, report)
 
 
 def _record(
@@ -123,14 +121,14 @@ def _success(found: Situation, report: StatusBuilder) -> Plan | None:
     return at_rest.end(job, framework, found.observed, report)
 
 
-def _next_steps(found: Situation, report: StatusBuilder) -> Steps:
+def _decide(found: Situation, report: StatusBuilder) -> Decision:
     """What the replicas need, without the creations that wait for others, for old pods or for the gang."""
     job, observed = found.job, found.observed
     policy = restart_scope if found.as_one else restart_job
     actions = policy.next_actions(job, found.undecided, found.progress, found.now)
     if any(deletion.uid == found.lost.new for deletion in actions.deletions):
         actions = _record_first(actions, found.lost.new)
-    gang = pod_group.applicable(found.surroundings.settings.gang, job, observed)
+    gang = pod_group.applicable(found.inputs.settings.gang, job, observed)
     standing = gang_standing.standing(gang, job, observed)
     waits = startup_policy.waits(job, found.framework, found.current, found.completed, gang is not None)
     if waits:
@@ -145,7 +143,7 @@ def _next_steps(found: Situation, report: StatusBuilder) -> Steps:
     if held_up:
         actions = dataclasses.replace(actions, starts=())
     left = active_deadline.time_left(job, report.started, found.now)
-    return Steps(actions, gang, standing, waits, held_up, left)
+    return Decision(actions, gang, standing, waits, held_up, left)
 
 
 def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
@@ -155,15 +153,15 @@ def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
     return dataclasses.replace(actions, deletions=deletions, restarted=restarted, wait=IMMEDIATE)
 
 
-def _failure(found: Situation, steps: Steps, report: StatusBuilder) -> Plan | None:
+def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan | None:
     """The plan for a job that has failed; ``None`` while it can still succeed."""
-    job, current, lost, actions = found.job, found.current, found.lost, steps.actions
+    job, current, lost, actions = found.job, found.current, found.lost, decided.actions
     failed = (
         losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
         or backoff_limit.exceeded(job, actions.retries, current.pods, lost)
         or max_restarts_per_replica.over_limit(job, actions.retries, current.pods, lost)
         or pending_timeout.find_timeout(job, current, found.now)
-        or active_deadline.overdue(job, steps.time_left, crash_loops.first(current, job.status, lost.uids))
+        or active_deadline.overdue(job, decided.time_left, crash_loops.first(current, job.status, lost.uids))
     )
     if not failed:
         return None
@@ -176,9 +174,9 @@ def _failure(found: Situation, steps: Steps, report: StatusBuilder) -> Plan | No
     return at_rest.end(job, found.framework, found.observed, report)
 
 
-def _report(found: Situation, steps: Steps, report: StatusBuilder) -> None:
+def _report(found: Situation, decided: Decision, report: StatusBuilder) -> None:
     """Report how far the job is, and what it waits for."""
-    job, current, lost, actions = found.job, found.current, found.lost, steps.actions
+    job, current, lost, actions = found.job, found.current, found.lost, decided.actions
     counts = replica_statuses.count(job, current, found.completed)
     report.replicas(counts)
     _record(found, report, (actions.retries, actions.ignored))
@@ -193,12 +191,12 @@ def _report(found: Situation, steps: Steps, report: StatusBuilder) -> None:
     up = replica_statuses.all_up(job, counts) and not actions.begins
     reporting.phase(job, report, up, anew=bool(actions.begins) or (found.as_one and found.is_new_spec))
     reporting.wait(job, found.going_on, lost, report)
-    if not report.reason and steps.held_up:
-        if steps.standing.is_lasting and clip(steps.held_up) != job.status.get("reason"):
-            report.event("Warning", c.EVENT_NOT_CREATED, steps.held_up)
-        report.waiting(steps.held_up)
+    if not report.reason and decided.held_up:
+        if decided.standing.is_lasting and clip(decided.held_up) != job.status.get("reason"):
+            report.event("Warning", c.EVENT_NOT_CREATED, decided.held_up)
+        report.waiting(decided.held_up)
     if not report.reason:
-        report.waiting(startup_policy.reason(steps.waits, job, current, found.completed))
+        report.waiting(startup_policy.reason(decided.waits, job, current, found.completed))
     if not report.reason and (denied := denied_deployment.reason(found.observed)):
         if clip(denied) != job.status.get("reason"):
             report.event("Warning", c.EVENT_OBJECT_FAILED, denied)

@@ -77,8 +77,8 @@ def finished(job: DLJob, framework: Framework, observed: Observed, report: Statu
 
 def suspended(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder) -> Plan:
     """No pods, no clock: the job waits for somebody to resume it."""
-    if suspension.has_completed(job.status):
-        return Plan(status=suspension.without_completed(job.status), requeue_after=IMMEDIATE)
+    if first := suspension.first_step(job.status):
+        return first
     report.suspended()
     report.waiting(job.held)
     report.phase(c.PHASE_SUSPENDED)
@@ -88,18 +88,12 @@ def suspended(job: DLJob, framework: Framework, observed: Observed, report: Stat
     surplus = owned_objects.surplus(objects, observed)
     rights = owned_objects.revocable(objects)
     hosts = _hosts_in_reach(objects, observed)
-    planned = Plan(
+    others = Plan(
         # as in v1 not the names of single replicas; the others stay, and with them the job's scope
-        deletions=(*gone, *surplus, *services.of_replicas(job, observed)),
+        deletions=(*surplus, *services.of_replicas(job, observed)),
         ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
-        presumes=presume({Fact.SPEC_IS_CURRENT: bool(gone)}),
     )
-    # Kueue gives the quota away with the status: not before the API server has accepted all deletions
-    if gone:
-        return dataclasses.replace(planned, requeue_after=IMMEDIATE)
-    status = report.status()
-    known = presume({Fact.PODS_ARE_KNOWN: status is not None})
-    return dataclasses.replace(planned, status=status, events=report.events, presumes=(*planned.presumes, *known))
+    return suspension.later_steps(gone, others, report)
 
 
 def end(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder) -> Plan:

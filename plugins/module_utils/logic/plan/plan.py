@@ -12,12 +12,12 @@ from datetime import datetime
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import managers
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, reporting
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.active import active
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanInputs, PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     service_scope,
     slices,
     suspension,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings, Surroundings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
     has_finished,
@@ -36,18 +36,18 @@ def plan(
     """What to do for ``job`` at ``now``. With nothing to do the plan is empty: no write, no event."""
     if not managers.is_ours(job):
         return Plan()
-    whole = _plan(service_scope.settled(job, observed), framework, observed, Surroundings(now, settings))
+    whole = _plan(service_scope.settled(job, observed), framework, observed, PlanInputs(now, settings))
     return slices.cut_deletions(whole, settings.largest_slice)
 
 
-def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Surroundings) -> Plan:
-    now = surroundings.now
+def _plan(job: DLJob, framework: Framework, observed: Observed, inputs: PlanInputs) -> Plan:
+    now = inputs.now
     report = StatusBuilder(job, now)
     if has_finished(job):
         return at_rest.finished(job, framework, observed, report, now)
     reporting.created_pods(job, observed, report)
     if job.run_policy.suspend:
         return at_rest.suspended(job, framework, observed, report)
-    planned = active(job, framework, observed, report, surroundings)
+    planned = active(job, framework, observed, report, inputs)
     survivors = suspension.survivors(job.status, observed)
     return dataclasses.replace(planned, presumes=(*planned.presumes, *presume({Fact.IS_KEPT: survivors})))

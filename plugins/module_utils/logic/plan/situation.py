@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import is_done
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.gang_standing import Standing
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanInputs
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
     losses,
     restart_job,
@@ -24,7 +25,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.startup_policy import Wait
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.success import unfinished
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import Surroundings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.retries import retries_of
@@ -42,7 +42,7 @@ class Situation:
 
     job: DLJob
     framework: Framework
-    surroundings: Surroundings
+    inputs: PlanInputs
     observed: Observed
     """All its objects, with what only the status still has of replicas that batch Jobs run."""
     current: Observed
@@ -71,7 +71,7 @@ class Situation:
     @property
     def now(self) -> datetime:
         """The time of this reconcile."""
-        return self.surroundings.now
+        return self.inputs.now
 
     @property
     def excused(self) -> Observed:
@@ -112,8 +112,8 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """What the job's replicas need next."""
+class Decision:
+    """What a reconcile decides for the job's replicas."""
 
     actions: ReplicaActions
     """Without the creations that have to wait."""
@@ -129,7 +129,7 @@ class Steps:
 
 
 def situation(
-    job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
+    job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, inputs: PlanInputs
 ) -> Situation:
     """Find the situation of ``job``, and ``report`` whether it begins, or begins anew with another spec."""
     spec_hashes = spec_hash.spec_hashes(job)
@@ -155,7 +155,7 @@ def situation(
     return Situation(
         job,
         framework,
-        surroundings,
+        inputs,
         observed,
         current,
         going_on,
@@ -168,7 +168,7 @@ def situation(
         ignored={} if changed else retries_of(job, "ignoredRetries"),
         launched={} if changed else batch_jobs.read(job.status),
         completed=completed,
-        lost=losses.find(job, current, going_on, {} if changed else job.status, surroundings.now),
+        lost=losses.find(job, current, going_on, {} if changed else job.status, inputs.now),
     )
 
 

@@ -30,7 +30,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     termination,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Situation, Steps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Decision, Situation
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -46,21 +46,21 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.plan import 
 )
 
 
-def writes(found: Situation, steps: Steps, context: PodContext, report: StatusBuilder) -> Plan:
+def writes(found: Situation, decided: Decision, context: PodContext, report: StatusBuilder) -> Plan:
     """The plan of a job that goes on. What its pods wait for now goes into ``report``."""
-    job, observed, actions, now = found.job, found.observed, steps.actions, found.now
+    job, observed, actions, now = found.job, found.observed, decided.actions, found.now
     terminating = (*observed.pods, *(pod for pod in observed.remaining if pod.deleting))
     forced = force_delete_after.due(job, terminating, now)
     if not forced:  # else the state of their nodes decides what to report
         reporting.terminating(job, terminating, actions.awaited, report, now)
-    largest = found.surroundings.settings.largest_slice
+    largest = found.inputs.settings.largest_slice
     starts = slices.first_starts(actions.starts, largest)
     cluster = {**context.cluster, "attempt": found.attempt}
-    pods, config_maps = _pods(found, steps, starts, dataclasses.replace(context, cluster=cluster), report)
+    pods, config_maps = _pods(found, decided, starts, dataclasses.replace(context, cluster=cluster), report)
     missing_services = services.missing(job, observed)
     made_services = slices.first_services(missing_services, largest)
     is_partial = len(starts) < len(actions.starts) or len(made_services) < len(missing_services)
-    objects = _objects(found, steps, cluster, bool(pods), report)
+    objects = _objects(found, decided, cluster, bool(pods), report)
     surplus = owned_objects.surplus(objects.all, observed)
     if pods and not is_partial:
         _report_creation(found, starts, pods, report)
@@ -81,21 +81,21 @@ def writes(found: Situation, steps: Steps, context: PodContext, report: StatusBu
         stale_routes=at_rest.service_names(surplus),
         status=report.status(),
         events=report.events,
-        requeue_after=IMMEDIATE if is_partial else _next_look(found, steps, terminating),
+        requeue_after=IMMEDIATE if is_partial else _next_look(found, decided, terminating),
         missing_pods=len(actions.starts),
         is_partial=is_partial,
         presumes=_presumed(found, actions, bool(starts)),
-        still_used=steps.standing.still_used,
+        still_used=decided.standing.still_used,
     )
 
 
 def _pods(
-    found: Situation, steps: Steps, starts: Sequence[PodToCreate], context: PodContext, report: StatusBuilder
+    found: Situation, decided: Decision, starts: Sequence[PodToCreate], context: PodContext, report: StatusBuilder
 ) -> tuple[tuple[Manifest, ...], tuple[Manifest, ...]]:
     """The pods of the replicas that start, and the ConfigMaps that they share."""
     hook = found.framework.hooks.environment
     shared, config_maps = shared_env_configmap.due(found.job, hook, context.cluster, found.observed, bool(starts))
-    of_pods = dataclasses.replace(context, shared=shared, gang=steps.gang, traits=steps.standing.traits)
+    of_pods = dataclasses.replace(context, shared=shared, gang=decided.gang, traits=decided.standing.traits)
     pods = tuple(_build_replica(found.job, start, of_pods) for start in starts)
     if found.was_running and starts:
         reporting.ignored(found.job, context, report)
@@ -130,7 +130,7 @@ class _Objects:
 
 
 def _objects(
-    found: Situation, steps: Steps, cluster: Mapping[str, Any], makes_pods: bool, report: StatusBuilder
+    found: Situation, decided: Decision, cluster: Mapping[str, Any], makes_pods: bool, report: StatusBuilder
 ) -> _Objects:
     """What the framework's hook wants, and the group of a gang."""
     job, hooks = found.job, found.framework.hooks
@@ -138,21 +138,21 @@ def _objects(
     if hooks.objects:
         present = replica_statuses.present(job, found.current)
         objects = owned_objects.build(job, found.framework, {**cluster, **present})
-    group = _group(found, steps)
-    if group and steps.gang and steps.gang.is_native and not makes_pods and not report.reason:
-        report.waiting(gang_standing.silence(steps.gang, job, found.observed, group, found.now))
+    group = _group(found, decided)
+    if group and decided.gang and decided.gang.is_native and not makes_pods and not report.reason:
+        report.waiting(gang_standing.silence(decided.gang, job, found.observed, group, found.now))
     return _Objects((*objects, group) if group else objects, group)
 
 
-def _group(found: Situation, steps: Steps) -> Manifest | None:
+def _group(found: Situation, decided: Decision) -> Manifest | None:
     """The PodGroup by which the pods start together, ``None`` where there is to be none."""
-    job, observed, gang = found.job, found.observed, steps.gang
-    after = startup_policy.types_after_gang(steps.waits)
+    job, observed, gang = found.job, found.observed, decided.gang
+    after = startup_policy.types_after_gang(decided.waits)
     if gang is None:
         return None
     if not gang.is_native:
         return pod_group.build(job, gang, observed, after, found.completed)
-    standing = steps.standing
+    standing = decided.standing
     if not (standing.is_wanted and standing.traits):
         return None
     return pod_group.build_native(job, observed, after, found.completed, standing.traits)
@@ -181,20 +181,20 @@ def _report_creation(
     report.event("Normal", c.EVENT_CREATED, creation_event.text(found.job, names, launchers))
 
 
-def _next_look(found: Situation, steps: Steps, terminating: Sequence[PodState]) -> float | None:
+def _next_look(found: Situation, decided: Decision, terminating: Sequence[PodState]) -> float | None:
     """Seconds until the next reconcile if no watch event triggers one earlier, ``None`` where time changes nothing."""
-    job, current, actions, now = found.job, found.current, steps.actions, found.now
+    job, current, actions, now = found.job, found.current, decided.actions, found.now
     waits = (
         at_rest.soonest(actions.wait, actions.deletions),
-        steps.time_left,
+        decided.time_left,
         found.lost.wait,
         termination.next_check(terminating, actions.awaited, now),
         force_delete_after.next_check(job, terminating, now),
         pending_timeout.next_check(job, current, now),
         startup_events.next_check(job, current, now),
         pod_creation.next_check(current, now),
-        gang_standing.next_check(steps.gang, job, found.observed, now),
-        steps.standing.wait,
+        gang_standing.next_check(decided.gang, job, found.observed, now),
+        decided.standing.wait,
     )
     return min((wait for wait in waits if wait is not None), default=None)
 

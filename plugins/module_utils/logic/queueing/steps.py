@@ -19,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.work
     PODS_READY,
     QUOTA_RESERVED,
     REQUEUED,
-    Request,
+    QuotaRequest,
     Workload,
     with_condition,
 )
@@ -72,20 +72,20 @@ class Activate:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WriteStatus:
     """Write these fields of the Workload's status; ``None`` removes one."""
 
     fields: Mapping[str, Any]
 
 
-Step = Create | Replace | Prioritize | Delete | Place | Activate | Report
+Step = Create | Replace | Prioritize | Delete | Place | Activate | WriteStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The job's side, once the plan of a reconcile is carried out."""
 
-    asked: Request | None
+    asked: QuotaRequest | None
     """``None`` for an invalid job."""
     status: Mapping[str, Any]
     suspend: bool
@@ -136,13 +136,13 @@ def _begin(seen: Seen) -> Create | None:
     return Create() if may_queue and seen.ended is None and not seen.suspend else None
 
 
-def _finish(workload: Workload, seen: Seen, now: str) -> Report:
+def _finish(workload: Workload, seen: Seen, now: str) -> WriteStatus:
     message = str(seen.status.get("reason") or "The job has finished")
     new = NewCondition(FINISHED, str(seen.ended), message)
-    return Report({"conditions": with_condition(workload.conditions, new, now)})
+    return WriteStatus({"conditions": with_condition(workload.conditions, new, now)})
 
 
-def _release(workload: Workload, now: str) -> Report:
+def _release(workload: Workload, now: str) -> WriteStatus:
     """Give the quota back: the pods are gone."""
     evicted = workload.condition(EVICTED)
     reason, message = str(evicted.get("reason") or EVICTED), str(evicted.get("message") or "")
@@ -157,10 +157,10 @@ def _release(workload: Workload, now: str) -> Report:
     found: list[Mapping[str, Any]] = list(workload.conditions)
     for change in changes:
         found = with_condition(found, change, now)
-    return Report({"conditions": found, "admission": None})
+    return WriteStatus({"conditions": found, "admission": None})
 
 
-def _readiness(workload: Workload, *, is_running: bool, now: str) -> Report | None:
+def _readiness(workload: Workload, *, is_running: bool, now: str) -> WriteStatus | None:
     """Whether the pods are ready, for ``waitForPodsReady`` of Kueue."""
     if workload.has(PODS_READY) == is_running:
         return None
@@ -170,4 +170,4 @@ def _readiness(workload: Workload, *, is_running: bool, now: str) -> Report | No
         new = NewCondition(PODS_READY, reason, "All replicas run")
     else:
         new = NewCondition(PODS_READY, "WaitForRecovery", "A replica has failed, and starts again", "False")
-    return Report({"conditions": with_condition(workload.conditions, new, now)})
+    return WriteStatus({"conditions": with_condition(workload.conditions, new, now)})

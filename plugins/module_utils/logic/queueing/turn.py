@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.work
     EVICTED,
     FINISHED,
     QUOTA_RESERVED,
-    Request,
+    QuotaRequest,
     Workload,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
@@ -50,7 +50,7 @@ def begins(resource: Mapping[str, Any]) -> bool:
     return managers.is_queued(resource["metadata"]) and not runs_unqueued
 
 
-def take(job: DLJob, asked: Request, workload: Workload | None) -> DLJob:
+def take(job: DLJob, asked: QuotaRequest, workload: Workload | None) -> DLJob:
     """``job`` as it is reconciled: admitted, held, or as it is where it has finished or its user suspends it."""
     if outcome(job.status) is not None or job.run_policy.suspend:
         return job
@@ -62,7 +62,7 @@ def take(job: DLJob, asked: Request, workload: Workload | None) -> DLJob:
     return dataclasses.replace(job, run_policy=policy, held=_reason(job, asked, workload))
 
 
-def _reason(job: DLJob, asked: Request, workload: Workload | None) -> str:
+def _reason(job: DLJob, asked: QuotaRequest, workload: Workload | None) -> str:
     if problem := problem_of(asked):
         return problem
     before, waits = str(as_mapping(job.status).get("reason") or ""), _waits(asked)
@@ -88,17 +88,17 @@ def _reason(job: DLJob, asked: Request, workload: Workload | None) -> str:
     return f"{waits}: {message}" if message else waits
 
 
-def _waits(asked: Request) -> str:
+def _waits(asked: QuotaRequest) -> str:
     return f"Waits in the queue {asked.queue}"
 
 
-def with_problem(status: Status, asked: Request, problem: str) -> Status | None:
+def with_problem(status: Status, asked: QuotaRequest, problem: str) -> Status | None:
     """The status with why the operator cannot ask Kueue for a quota; ``None`` where it says so already."""
     reason = clip(f"{_waits(asked)}: {problem}")
     return None if status.get("reason") == reason else {**status, "reason": reason}
 
 
-def problem_of(asked: Request) -> str:
+def problem_of(asked: QuotaRequest) -> str:
     """Why Kueue cannot queue such a job at all, "" where it can."""
     if len(asked.pod_sets) > pod_sets.LARGEST:
         return (

@@ -45,7 +45,7 @@ class Workload:
     version: str
     """Its resourceVersion."""
     hash: str
-    """Of the request that it makes, see :attr:`Request.hash`."""
+    """Of the request that it makes, see :attr:`QuotaRequest.hash`."""
     deleting: bool
     active: bool
     suspended: bool
@@ -98,7 +98,7 @@ def read(resource: Mapping[str, Any]) -> Workload:
 
 
 @dataclass(frozen=True)
-class Request:
+class QuotaRequest:
     """What a job asks Kueue for, from its labels and its spec."""
 
     queue: str
@@ -116,12 +116,12 @@ class Request:
         return owned_objects.content_hash([self.queue, self.time_limit, self.pod_sets])
 
 
-def request(job: DLJob, labels: Mapping[str, Any], queue: str = "") -> Request:
+def request(job: DLJob, labels: Mapping[str, Any], queue: str = "") -> QuotaRequest:
     """The request of a job with these ``labels``; ``queue`` is that of its Workload, for a job that names none."""
     sets = tuple(pod_sets.build(job))
     limit = str(labels.get(c.LABEL_KUEUE_TIME_LIMIT) or "")
     classes = (one["template"]["spec"].get("priorityClassName") for one in sets)
-    return Request(
+    return QuotaRequest(
         queue=str(labels.get(c.LABEL_KUEUE_QUEUE) or queue),
         priority_class=str(labels.get(c.LABEL_KUEUE_PRIORITY) or ""),
         pod_priority_class=str(next(filter(None, classes), "")),
@@ -137,7 +137,7 @@ def name_of(job: DLJob) -> str:
     return f"{prefix}-{digest}"
 
 
-def build(job: DLJob, asked: Request, priority: int | None) -> Mapping[str, Any]:
+def build(job: DLJob, asked: QuotaRequest, priority: int | None) -> Mapping[str, Any]:
     """The manifest of a new Workload; ``priority`` is that of its class, ``None`` where it has none."""
     spec: dict[str, Any] = {"queueName": asked.queue, "podSets": list(asked.pod_sets), **priority_of(asked, priority)}
     if asked.time_limit is not None:
@@ -147,7 +147,7 @@ def build(job: DLJob, asked: Request, priority: int | None) -> Mapping[str, Any]
     return {"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": metadata, "spec": spec}
 
 
-def priority_of(asked: Request, priority: int | None) -> Mapping[str, Any]:
+def priority_of(asked: QuotaRequest, priority: int | None) -> Mapping[str, Any]:
     """The fields of a Workload's spec with its priority."""
     if priority is None:
         return {}

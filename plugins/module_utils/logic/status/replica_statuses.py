@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed, is_done
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_REPLICA_TYPE
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    CONDITION_SUSPENDED,
+    LABEL_JOB_UID,
+    LABEL_REPLICA_TYPE,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import LAYOUT_SINGLE, STATUS_V1
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
@@ -80,6 +85,27 @@ def _single(states: Counter[str]) -> dict[str, int]:
     """The counts of the only type, in caffe2-operator's format: a pending replica counts as active."""
     active = states[RUNNING] + states[PENDING]
     return {"active": active, "succeeded": states[SUCCEEDED], "failed": states[FAILED]}
+
+
+def without_pods(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of a suspended job with this ``status`` whose spec no longer says how many replicas it has.
+
+    Those of v1alpha1's list, which no queue reads, stay.
+    """
+    by_type = status.get("replicaStatuses")
+    if not isinstance(by_type, Mapping):
+        return {}
+    counted = {
+        type_: {name: value for name, value in entry.items() if name == "selector"}
+        for type_, entry in by_type.items()
+        if isinstance(entry, Mapping)  # else the layout has no types
+    }
+    _, _, total = str(status.get("replicas") or "").partition("/")
+    return {
+        "state": CONDITION_SUSPENDED,
+        "replicaStatuses": counted,
+        **({"replicas": f"0/{total}"} if total else {}),
+    }
 
 
 def settled(job: DLJob, counts: dict[str, Counter[str]]) -> dict[str, Counter[str]]:

@@ -25,7 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.event import
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, JobRecord
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 PROGRESS = ("completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "batchJobs", "specHash")
@@ -63,8 +63,8 @@ def is_finished(status: Mapping[str, Any], generation: int, *, is_queued: bool) 
     return is_queued or status.get("observedGeneration") == generation or not starts_after_edit(status)
 
 
-def has_finished(job: DLJob) -> bool:
-    """:func:`is_finished` of a parsed job."""
+def has_finished(job: JobRecord) -> bool:
+    """:func:`is_finished` of a job."""
     return is_finished(job.status, job.generation, is_queued=job.is_queued)
 
 
@@ -73,24 +73,17 @@ def starts_after_edit(status: Mapping[str, Any]) -> bool:
     return as_mapping(status.get("failure")).get("reason") in _RETRY_AFTER_EDIT
 
 
-class StatusBuilder:
-    """Collects the status changes and Events of one reconcile, all with the time ``now``."""
+class StatusChanges:
+    """The changes and Events that valid and invalid jobs have in common."""
 
-    def __init__(self, job: DLJob, now: datetime) -> None:
-        old = job.status
-        finished = has_finished(job)
-        starts_again = outcome(old) is not None and not finished
+    def __init__(self, job: JobRecord, now: datetime, old: Mapping[str, Any]) -> None:
         self._job = job
         self._now = clock.stamp(now)
-        self._fields: dict[str, Any] = {} if starts_again else dict(old)
+        self._fields: dict[str, Any] = dict(old)
         self._events: list[EventNote] = []
         self._fields["runtimeId"] = job.runtime_id
         self._fields["observedGeneration"] = job.generation
-        if job.flavor.version:
-            self._fields[c.STATUS_API_VERSION] = job.api_version
-        self._fields["conditions"] = conditions.read_conditions(self._fields)
-        if finished:
-            self._fields["state"] = outcome(old)
+        self._conditions = conditions.read_conditions(old)
 
     # --- current values
 
@@ -99,15 +92,15 @@ class StatusBuilder:
         return self._fields.get("startTime")
 
     @property
-    def completed_at(self) -> str | None:
-        """The end of a finished job. One that was invalid, and could not be parsed, has it in its condition only."""
-        ended = conditions.get_condition(self.conditions, self.state or "")
-        return self._fields.get("completionTime") or (ended.get("lastTransitionTime") if ended else None)
-
-    @property
     def state(self) -> str | None:
         """The outcome of a finished job."""
-        return self._fields.get("state")
+        return outcome(self._fields)
+
+    @property
+    def ended_at(self) -> str | None:
+        """When a finished job got the condition of its outcome."""
+        ended = conditions.get_condition(self._conditions, self.state or "")
+        return ended.get("lastTransitionTime") if ended else None
 
     @property
     def reason(self) -> str:
@@ -115,11 +108,125 @@ class StatusBuilder:
 
     @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:
-        return list(self._fields["conditions"])
+        return list(self._conditions)
 
     @property
     def events(self) -> tuple[EventNote, ...]:
         return tuple(self._events)
+
+    def status(self) -> Mapping[str, Any] | None:
+        """The status to write, ``None`` where it equals the job's current status."""
+        return None if self._fields == self._job.status else self._fields
+
+    # --- transitions
+
+    def suspended(self) -> None:
+        """Suspend the job. All its replicas restart when it is resumed, so their progress is forgotten.
+
+        So is the template: Kueue admits the job again to other nodes, which is no edit that a user has to know of. The
+        attempt stays, because pods of the last one may still terminate.
+        """
+        for name in PROGRESS:
+            self._fields.pop(name, None)
+        self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
+        self._fields["reason"] = ""
+
+    def _resumed(self, event: str) -> None:
+        message = f"{self._job.kind} {self._job.name} is resumed."
+        self._set(NewCondition(c.CONDITION_SUSPENDED, f"{self._job.kind}Resumed", message, "False"), event)
+
+    def _failed(self, failure: Failure, reason: str, event: str) -> None:
+        """``reason`` is that of the condition."""
+        message = clip(failure.message)
+        self._set(NewCondition(c.CONDITION_FAILED, reason, message), event)
+        self._fields["state"] = c.STATE_FAILED
+        self._fields["reason"] = clip(f"{failure.reason}: {failure.message}")
+        self._fields["failure"] = {
+            name: value
+            for name, value in (
+                ("pod", failure.pod),
+                ("container", failure.container),
+                ("exitCode", failure.exit_code),
+                ("reason", failure.reason),
+                ("message", log_tail(failure.log, IN_STATUS) or message),
+            )
+            if value not in (None, "")
+        }
+
+    def event(self, kind: str, reason: str, message: str) -> None:
+        self._events.append(EventNote(kind, reason, clip(message)))
+
+    def _condition(self, type_: str, message: str, event: str = "Normal") -> None:
+        """Set the condition to True, and write an Event of the type ``event`` if it is new; none for ""."""
+        self._set(NewCondition(type_, f"{self._job.kind}{type_}", message), event)
+
+    def _set(self, new: NewCondition, event: str) -> None:
+        before = self._conditions
+        clipped = dataclasses.replace(new, message=clip(new.message))
+        self._conditions = conditions.set_condition(before, clipped, self._now)
+        self._fields["conditions"] = self._conditions
+        if event and self._conditions != before:
+            self.event(event, new.reason, new.message)
+
+    # --- plain fields
+
+    def phase(self, phase: str) -> None:
+        self._fields["phase"] = phase
+
+    def waiting(self, reason: str) -> None:
+        self._fields["reason"] = clip(reason)
+
+
+class InvalidStatusBuilder(StatusChanges):
+    """Collects the status changes and Events of one reconcile of an invalid job. What nothing changes stays."""
+
+    def __init__(self, job: JobRecord, now: datetime) -> None:
+        super().__init__(job, now, job.status)
+
+    def begun(self, first_pod_created: str, was_suspended: bool) -> None:
+        """Record that the job runs since ``first_pod_created`` (RFC 3339)."""
+        self._fields |= {"phase": c.PHASE_CREATING, "startTime": first_pod_created}
+        if was_suspended:
+            self._fields["state"] = c.STATE_RUNNING
+            self._resumed(event="")
+
+    def errors(self, message: str) -> None:
+        """Report the errors in an Event."""
+        self.event("Warning", f"{self._job.kind}{c.REASON_INVALID}", message)
+
+    def failed(self, message: str) -> None:
+        """Fail the job with its errors; those of an earlier edit are gone."""
+        self._conditions = [
+            x for x in self._conditions if x.get("message") == message or x.get("type") != c.CONDITION_FAILED
+        ]
+        self._failed(Failure(c.REASON_INVALID, message), f"{self._job.kind}{c.REASON_INVALID}", event="")
+        self.phase(c.PHASE_FAILED)
+        self.errors(message)
+
+    def no_replicas(self) -> None:
+        """Report that the job has no active replica."""
+        self._fields |= replica_statuses.without_pods(self._job.status)
+
+
+class StatusBuilder(StatusChanges):
+    """Collects the status changes and Events of one reconcile, all with the time ``now``."""
+
+    _job: DLJob
+
+    def __init__(self, job: DLJob, now: datetime) -> None:
+        finished = has_finished(job)
+        starts_again = outcome(job.status) is not None and not finished
+        super().__init__(job, now, {} if starts_again else job.status)
+        if job.flavor.version:
+            self._fields[c.STATUS_API_VERSION] = job.api_version
+        self._fields["conditions"] = self._conditions
+        if finished:
+            self._fields["state"] = outcome(job.status)
+
+    @property
+    def completed_at(self) -> str | None:
+        """The end of a finished job. One that was invalid, and could not be parsed, has it in its condition only."""
+        return self._fields.get("completionTime") or self.ended_at
 
     def forget_progress(self, spec_hash: str) -> bool:
         """Drop the progress of the replicas of another spec; returns whether the spec has changed."""
@@ -143,8 +250,7 @@ class StatusBuilder:
         if self.started is None:
             self._fields["startTime"] = first_pod_created or self._now
         if conditions.is_condition_true(self.conditions, c.CONDITION_SUSPENDED):
-            message = f"{self._job.kind} {self._job.name} is resumed."
-            self._set(NewCondition(c.CONDITION_SUSPENDED, f"{self._job.kind}Resumed", message, "False"), "Normal")
+            self._resumed("Normal")
             self._fields["startTime"] = self._now
 
     def running(self) -> None:
@@ -178,65 +284,19 @@ class StatusBuilder:
         self.event("Normal", f"{self._job.kind}Changed", message)
 
     def suspended(self) -> None:
-        """Suspend the job. All its replicas restart when it is resumed, so their progress is forgotten.
-
-        So is the template: Kueue admits the job again to other nodes, which is no edit that a user has to know of. The
-        attempt stays, because pods of the last one may still terminate.
-        """
         self.created()
-        for name in PROGRESS:
-            self._fields.pop(name, None)
-        self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
-        self._fields["reason"] = ""
+        super().suspended()
 
     def succeeded(self) -> None:
-        self._finish(c.CONDITION_SUCCEEDED, f"{self._job.kind} {self._job.name} is successfully completed.")
-        self._fields["reason"] = ""
+        self._condition(c.CONDITION_SUCCEEDED, f"{self._job.kind} {self._job.name} is successfully completed.")
+        self._fields |= {"completionTime": self._now, "state": c.STATE_SUCCEEDED, "reason": ""}
         self._fields.pop("failure", None)
 
     def failed(self, failure: Failure) -> None:
-        message = clip(failure.message)
-        self._finish(c.CONDITION_FAILED, message)
-        self._fields["reason"] = clip(f"{failure.reason}: {failure.message}")
-        self._fields["failure"] = {
-            name: value
-            for name, value in (
-                ("pod", failure.pod),
-                ("container", failure.container),
-                ("exitCode", failure.exit_code),
-                ("reason", failure.reason),
-                ("message", log_tail(failure.log, IN_STATUS) or message),
-            )
-            if value not in (None, "")
-        }
-
-    def _finish(self, type_: str, message: str) -> None:
-        self._condition(type_, message, "Warning" if type_ == c.CONDITION_FAILED else "Normal")
+        self._failed(failure, f"{self._job.kind}{c.CONDITION_FAILED}", event="Warning")
         self._fields["completionTime"] = self._now
-        self._fields["state"] = type_
-
-    def event(self, kind: str, reason: str, message: str) -> None:
-        self._events.append(EventNote(kind, reason, clip(message)))
-
-    def _condition(self, type_: str, message: str, event: str = "Normal") -> None:
-        """Set the condition to True, and write an Event of the type ``event`` if it is new; none for ""."""
-        self._set(NewCondition(type_, f"{self._job.kind}{type_}", message), event)
-
-    def _set(self, new: NewCondition, event: str) -> None:
-        before = self._fields["conditions"]
-        clipped = dataclasses.replace(new, message=clip(new.message))
-        after = conditions.set_condition(before, clipped, self._now)
-        self._fields["conditions"] = after
-        if event and after != before:
-            self.event(event, new.reason, new.message)
 
     # --- plain fields
-
-    def phase(self, phase: str) -> None:
-        self._fields["phase"] = phase
-
-    def waiting(self, reason: str) -> None:
-        self._fields["reason"] = clip(reason)
 
     def replicas(self, counts: dict[str, Counter[str]]) -> None:
         self._fields["replicaStatuses"] = replica_statuses.render(self._job, counts)
@@ -285,7 +345,6 @@ class StatusBuilder:
     # --- the outcome
 
     def status(self) -> Mapping[str, Any] | None:
-        """The status to write, ``None`` where it equals the job's current status."""
         fields = dict(self._fields)
         if fields.get("state") not in FINAL_STATES:
             fields["state"] = self._state()

@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 
 from dljob_operator import logs
 from dljob_operator.engine.cache import transforms
-from dljob_operator.engine.cache.informer import Informer, Source
+from dljob_operator.engine.cache.informer import Informer, WatchSource
 from dljob_operator.engine.cache.predicates import Change, uid_of
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.kube import KubeApi
@@ -39,7 +39,7 @@ class ClusterInfoWatcher:
             Informer(api, _config_map_in(namespace), self._config_map_changed) for namespace in namespaces
         ]
         without = "; alpha resource names are not replaced"
-        nodes = Source("nodes", lambda: NODES, transforms.node, optional=True, without=without)
+        nodes = WatchSource("nodes", lambda: NODES, transforms.node, optional=True, without=without)
         self._nodes = Informer(api, nodes, self._node_changed)
 
     @property
@@ -82,8 +82,8 @@ class ClusterInfoWatcher:
             self._changed()
 
 
-def _config_map_in(namespace: str) -> Source:
-    return Source(
+def _config_map_in(namespace: str) -> WatchSource:
+    return WatchSource(
         f"configmaps/{CONFIG_MAP}",
         lambda: CONFIG_MAPS,
         transforms.config_map,

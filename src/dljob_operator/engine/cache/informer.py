@@ -35,9 +35,9 @@ from dljob_operator.engine.cache.packing import AsDict, Packing
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.transforms import Object, Transform
 from dljob_operator.engine.cache.watch_health import LIST_AGAIN_AFTER, WatchHealth
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer, WatchStream
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
 
 _LOG = logging.getLogger(__name__)
 PAGE_SIZE = 500
@@ -53,12 +53,12 @@ class _Expired(Exception):
 
 
 @dataclass(frozen=True)
-class Source:
+class WatchSource:
     """What an informer watches."""
 
     what: str
     """Its name in logs."""
-    find: Callable[[], Resource | None]
+    find: Callable[[], ApiResource | None]
     """Returns the resource, or None while the API server does not serve the kind."""
     transform: Transform
     """Reduces an object to what the store keeps."""
@@ -93,7 +93,7 @@ class Informer:
     def __init__(
         self,
         api: KubeApi,
-        source: Source,
+        source: WatchSource,
         on_change: Callable[[Change], None],
         on_ignored: Callable[[Object], None] = lambda metadata: None,
     ) -> None:
@@ -139,7 +139,7 @@ class Informer:
             return ""
         if self._thread.is_alive():
             return self._health.problem()
-        return Problem("a watch has ended", f"the watch of {self.what} has ended")
+        return FailedCheck("a watch has ended", f"the watch of {self.what} has ended")
 
     def not_ready(self) -> str:
         """Why the store is not up to date, "" if it is."""
@@ -149,11 +149,11 @@ class Informer:
         self._health.received()
         while not self._stopping.is_set():
             try:
-                resource = self.source.find()
-                if resource is None:
+                api_resource = self.source.find()
+                if api_resource is None:
                     self._kind_is_missing()
                 else:
-                    self._list_and_watch(resource)
+                    self._list_and_watch(api_resource)
             except _Expired:
                 self._version = ""
             except ApiError as error:
@@ -201,11 +201,11 @@ class Informer:
         self._health.absent()
         self.has_synced.set()
 
-    def _list_and_watch(self, resource: Resource) -> None:
+    def _list_and_watch(self, api_resource: ApiResource) -> None:
         """List if necessary, then watch until stopped; return if a watch ended too soon."""
-        path = resource.collection(self.source.namespace)
+        path = api_resource.collection(self.source.namespace)
         if not self._version:
-            self._version = self._list(resource)
+            self._version = self._list(api_resource)
         self.missing_now = False
         if not self.synced.is_set():
             _LOG.info("watch synced", extra=logs.fields(**self._log_fields, objects=len(self.store)))
@@ -218,16 +218,16 @@ class Informer:
                     "watch received nothing; listing again",
                     extra=logs.fields(**self._log_fields, silent_seconds=silent),
                 )
-                self._version = self._list(resource)
+                self._version = self._list(api_resource)
             if not self._watch(path):
                 return
 
-    def _list(self, resource: Resource) -> str:
+    def _list(self, api_resource: ApiResource) -> str:
         version = ""
 
         def listed() -> Iterator[Object]:
             nonlocal version
-            path = resource.collection(self.source.namespace)
+            path = api_resource.collection(self.source.namespace)
             for page in pages(
                 lambda query: self._api.list_objects(path, query), self._selection, self.source.page_size
             ):

@@ -25,7 +25,7 @@ from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.cache.failed_pods import FailedPods
 from dljob_operator.engine.cache.ignored_jobs import IgnoredJobs
-from dljob_operator.engine.cache.informer import Informer, Source
+from dljob_operator.engine.cache.informer import Informer, WatchSource
 from dljob_operator.engine.cache.kind_index import KindIndex
 from dljob_operator.engine.cache.packing import AsText
 from dljob_operator.engine.cache.predicates import (
@@ -40,14 +40,14 @@ from dljob_operator.engine.cache.predicates import (
     version_of,
 )
 from dljob_operator.engine.cache.transforms import Object
-from dljob_operator.engine.discovery import Resource, find_resource
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
+from dljob_operator.engine.discovery import ApiResource, find_api_resource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob, Orphan
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.resource_versions import ResourceVersionTracker, Written
 from dljob_operator.engine.requests import CacheView, target_name
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.json_texts import JsonTexts
 from dljob_operator.watches import GVK, Watch
 
@@ -78,7 +78,7 @@ class WatchedKind:
     """A watched kind: its watch entry, its API resource (None while it is not served) and its informers."""
 
     watch: Watch
-    resource: Resource | None = None
+    api_resource: ApiResource | None = None
     informers: list[Informer] = field(default_factory=list)
 
     def get(self, uid: str) -> Object | None:
@@ -96,7 +96,7 @@ class InformerSet:
         self,
         watches: Sequence[Watch],
         api: KubeApi,
-        settings: Settings,
+        settings: ControllerSettings,
         events: JobEvents,
         on_job: Callable[[str, Change], None] = lambda target, change: None,
     ) -> None:
@@ -272,13 +272,13 @@ class InformerSet:
             "installed; run 'kubectl apply --server-side -f crds/' or start with --install-crds"
         )
 
-        def find() -> Resource | None:
-            kind.resource = find_resource(self._api, gvk)
-            return kind.resource
+        def find() -> ApiResource | None:
+            kind.api_resource = find_api_resource(self._api, gvk)
+            return kind.api_resource
 
         for namespace in self._settings.namespaces or ("",):
             selector = ",".join(filter(None, (watch.selector, self._settings.selector)))
-            source = Source(
+            source = WatchSource(
                 *(str(gvk), find, transforms.custom, namespace, selector),
                 missing=missing,
                 from_tenants=True,
@@ -298,15 +298,17 @@ class InformerSet:
         sources = [self._source_of(kind, namespace) for namespace in self._settings.namespaces or ("",)]
         return [Informer(self._api, source, lambda change: self._owned_changed(kind, change)) for source in sources]
 
-    def _source_of(self, kind: OwnedKind, namespace: str) -> Source:
-        resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
+    def _source_of(self, kind: OwnedKind, namespace: str) -> WatchSource:
+        api_resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
         if not kind.remedy:
-            return Source(
-                *(resource.plural, lambda: resource, transform, namespace, MANAGED), page_size=_PER_PAGE, packing=AsText
+            return WatchSource(
+                *(api_resource.plural, lambda: api_resource, transform, namespace, MANAGED),
+                page_size=_PER_PAGE,
+                packing=AsText,
             )
         name = f"{kind.plural}.{kind.group}"
-        return Source(
-            *(name, lambda: find_resource(self._api, _gvk_of(kind)), transform, namespace, MANAGED),
+        return WatchSource(
+            *(name, lambda: find_api_resource(self._api, _gvk_of(kind)), transform, namespace, MANAGED),
             missing=f"the cluster has no {name}, and jobs wait for it: {kind.remedy}",
             optional=True,
             page_size=_PER_PAGE,
@@ -371,8 +373,8 @@ def flow_of(target: str, obj: Object) -> Flow:
     return Flow(target, namespace_of(obj))
 
 
-def _resource_of(kind: OwnedKind) -> Resource:
-    return Resource(kind.prefix, kind.plural)
+def _resource_of(kind: OwnedKind) -> ApiResource:
+    return ApiResource(kind.prefix, kind.plural)
 
 
 def _gvk_of(kind: OwnedKind) -> GVK:
@@ -386,13 +388,14 @@ def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iter
         return
     group = str(reference.get("apiVersion", "")).rpartition("/")[0]
     for kind in kinds:
-        if kind.resource is not None and (kind.watch.gvk.group, kind.watch.gvk.kind) == (group, reference.get("kind")):
-            job = DeletedJob(kind.resource, namespace_of(obj), str(reference.get("name")), str(reference["uid"]))
+        gvk = kind.watch.gvk
+        if kind.api_resource is not None and (gvk.group, gvk.kind) == (group, reference.get("kind")):
+            job = DeletedJob(kind.api_resource, namespace_of(obj), str(reference.get("name")), str(reference["uid"]))
             yield Orphan(job, _resource_of(owned), obj)
             return
 
 
-def _owned_kinds(watches: Sequence[Watch], settings: Settings) -> list[OwnedKind]:
+def _owned_kinds(watches: Sequence[Watch], settings: ControllerSettings) -> list[OwnedKind]:
     """The kinds to watch: those of every job, those that roles declare in `owns`, the gang scheduler's and Kueue's."""
     declared = (name for watch in watches for name in watch.owns)
     gang = (settings.gang.owned_kind,) if settings.gang else ()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
 
 LIST_AGAIN_AFTER = 300.0
 """Seconds without an event, a bookmark or a list, after which an informer lists again. Bookmarks arrive about once a
@@ -80,24 +80,24 @@ class WatchHealth:
         inactive, rejected = now - self._active_at, _since(self._rejected_since, now)
         if silent > STALE_AFTER:
             details = f"the watch of {self._what} is open but has received nothing for {silent:.0f} s"
-            return Problem("a watch receives nothing", details)
+            return FailedCheck("a watch receives nothing", details)
         if inactive > STALE_AFTER:
             details = f"the watch of {self._what} has made no attempt for {inactive:.0f} s"
-            return Problem("a watch makes no attempt", details)
+            return FailedCheck("a watch makes no attempt", details)
         if rejected > REJECTED_AFTER:
             details = f"the watch of {self._what} has been rejected for {rejected:.0f} s: {self._error}"
-            return Problem("a watch is rejected", details)
+            return FailedCheck("a watch is rejected", details)
         return ""
 
     def not_ready(self, has_synced: bool) -> str:
         """Why the cache is not up to date, "" if it is. `has_synced` is that of the informer."""
         if not has_synced:
             details = f"the first list of {self._what} is not complete{self._error and f': {self._error}'}"
-            return Problem("a first list is not complete", details)
+            return FailedCheck("a first list is not complete", details)
         failing = _since(self._failing_since, self._clock())
         if failing > UNREADY_AFTER:
             details = f"{self._what} could not be watched for {failing:.0f} s: {self._error}"
-            return Problem("a watch fails", details)
+            return FailedCheck("a watch fails", details)
         return self.problem()
 
 

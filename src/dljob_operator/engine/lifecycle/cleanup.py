@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.lifecycle.crds import CRDS, Installed
 
@@ -47,7 +47,7 @@ def remove_created(api: KubeApi, installed: Sequence[Installed], timeout: float 
 
 
 def _delete_jobs(api: KubeApi, one: Installed, deadline: float) -> None:
-    kind = Resource(f"/apis/{one.group}/{one.version}", one.plural, one.namespaced)
+    kind = ApiResource(f"/apis/{one.group}/{one.version}", one.plural, one.namespaced)
     found = _list_objects(api, kind, deadline)
     if found:
         _LOG.info("cleanup: deleting objects and what they own", extra=logs.fields(crd=one.name, objects=len(found)))
@@ -56,7 +56,7 @@ def _delete_jobs(api: KubeApi, one: Installed, deadline: float) -> None:
         api.delete(kind.item(metadata.get("namespace", ""), metadata["name"]), metadata["uid"], "Foreground")
 
 
-def _list_objects(api: KubeApi, kind: Resource, deadline: float) -> list[dict[str, Any]]:
+def _list_objects(api: KubeApi, kind: ApiResource, deadline: float) -> list[dict[str, Any]]:
     while True:
         try:
             return list(api.list_objects(kind.collection())["items"])

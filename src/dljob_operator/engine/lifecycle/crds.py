@@ -14,11 +14,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 _LOG = logging.getLogger(__name__)
-CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
+CRDS = ApiResource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
 CREATED_BY = f"{OWN_PREFIX}created-by"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml parses our definitions six times as fast
 _TIMEOUT = 30.0  # seconds for a definition to be served

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 
-from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
+from dljob_operator.runner import RunEnding, RunRequest, RunResult, TaskFailure
 
 
 class Runs(Protocol):
@@ -48,4 +48,4 @@ class FencedRunner:
 
 
 def _not_started() -> RunResult:
-    return RunResult(RunOutcome.CANCELLED, (Failure("", "this operator is no longer the leader"),))
+    return RunResult(RunEnding.CANCELLED, (TaskFailure("", "this operator is no longer the leader"),))

@@ -25,10 +25,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
+from dljob_operator.options import LEADER_ELECTION_ID
 
 _LOG = logging.getLogger(__name__)
-LEASE = "dljob-operator"
+LEASE = LEADER_ELECTION_ID.default
 UNREADY_AFTER = 60.0
 """Seconds without a response of the API server after which a standby is not ready to take over."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
@@ -177,7 +178,7 @@ class LeaderElector:
         if self._stopping.is_set() or self._thread.ident is None:
             return ""
         ended = [thread.name for thread in (self._thread, self._guard) if not thread.is_alive()]
-        return Problem("the leader election has ended", f"the thread {ended[0]} has ended") if ended else ""
+        return FailedCheck("the leader election has ended", f"the thread {ended[0]} has ended") if ended else ""
 
     def leads(self) -> bool:
         """Whether the Lease is certainly still that of this process."""
@@ -191,12 +192,12 @@ class LeaderElector:
         """Why this operator can neither lead nor take over, "" if it can. A standby is ready."""
         if self._answered == -math.inf:
             details = f"the Lease {self._name} was not read yet{self._error and f': {self._error}'}"
-            return Problem("the Lease was not read yet", details)
+            return FailedCheck("the Lease was not read yet", details)
         silent = boottime() - self._answered
         if silent <= UNREADY_AFTER:
             return ""
         details = f"the Lease {self._name} could not be read for {silent:.0f} s: {self._error}"
-        return Problem("the Lease could not be read", details)
+        return FailedCheck("the Lease could not be read", details)
 
     def stop(self) -> None:
         """Release the Lease, so that a standby need not wait until it expires. Call this after the last write."""

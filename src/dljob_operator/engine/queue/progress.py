@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
 
 MARGIN = 300.0
 """Seconds beside a run's time limit: for a new fork server, and for the requests that precede and follow a run."""
@@ -27,13 +27,13 @@ class Stall:
     running: bool
     """Whether a worker has the job; else the job is ready and no worker takes it."""
 
-    def describe(self, name: str) -> Problem:
+    def describe(self, name: str) -> FailedCheck:
         """What is wrong with the job, which users know by `name`."""
         if self.running:
             details = f"the reconcile of {name} has made no progress for {self.seconds:.0f} s"
-            return Problem("a reconcile makes no progress", details)
+            return FailedCheck("a reconcile makes no progress", details)
         details = f"{name} has waited for {self.seconds:.0f} s, and no worker takes any job"
-        return Problem("no worker takes any job", details)
+        return FailedCheck("no worker takes any job", details)
 
 
 class QueueProgress:

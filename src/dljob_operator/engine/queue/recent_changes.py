@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import CONTENTION
 
-from dljob_operator.engine.settings import LARGEST_BATCH
+from dljob_operator.engine.controller_settings import LARGEST_BATCH
 
 
 class RecentChanges:

@@ -13,37 +13,43 @@ import threading
 from collections.abc import Callable, Sequence
 
 from dljob_operator import logs
-from dljob_operator.engine.serving.http_server import HttpServer, Request, Response, parse_address
-from dljob_operator.problem import Problem
+from dljob_operator.engine.serving.http_server import HttpRequest, HttpResponse, HttpServer, parse_address
+from dljob_operator.failed_check import FailedCheck
 
 _LOG = logging.getLogger(__name__)
-_STARTING = Problem("the operator is starting", "the operator is starting")
+_STARTING = FailedCheck("the operator is starting", "the operator is starting")
 _UNNAMED = "a check fails"
 
 
 class Health:
-    """Serves at `address` ("host:port", ":port" for all interfaces) from `start` on."""
+    """Serves at `address` ("host:port", ":port" for all interfaces) from `start` on; "" disables it."""
 
     def __init__(self, address: str) -> None:
         self.checks: list[Callable[[], str]] = []
-        """Each returns what a restart may mend, "" if nothing. The name of the check is that of a `Problem`."""
+        """Each returns what a restart may mend, "" if nothing. The name of the check is that of a `FailedCheck`."""
         self.ready_checks: list[Callable[[], str]] = []
         """Each returns what the operator still waits for, "" if nothing. Without a check it is not ready."""
-        where = parse_address("--health-probe-bind-address", address, ":6789 or 127.0.0.1:6789")
-        self._server = HttpServer(where, self._respond)
+        self._server: HttpServer | None = None
+        if address:
+            where = parse_address("--health-probe-bind-address", address, ":6789 or 127.0.0.1:6789")
+            self._server = HttpServer(where, self._respond)
         self._lock = threading.Lock()
         self._said: dict[str, str] = {"/healthz": ""}  # the last answer of each probe
         self._passed = {"/healthz"}  # what has passed: that a starting operator is not ready yet is no warning
 
-    def _respond(self, request: Request) -> Response:
+    def _respond(self, request: HttpRequest) -> HttpResponse:
         problems = {"/healthz": self.problem, "/readyz": self.not_ready}
         found = problems.get(request.path)
         if found is None:
-            return Response(404, b"/healthz or /readyz\n")
+            return HttpResponse(404, b"/healthz or /readyz\n")
         problem = found()
-        check = problem.check if isinstance(problem, Problem) else problem and _UNNAMED
+        check = problem.check if isinstance(problem, FailedCheck) else problem and _UNNAMED
         self._log(request.path, check, problem)
-        return Response(503, f"{check}; the operator's log says more\n".encode()) if check else Response(200, b"ok\n")
+        return (
+            HttpResponse(503, f"{check}; the operator's log says more\n".encode())
+            if check
+            else HttpResponse(200, b"ok\n")
+        )
 
     def _log(self, path: str, check: str, details: str) -> None:
         """Log what a probe says now, unless it has said so before. The details change from one probe to the next."""
@@ -68,13 +74,15 @@ class Health:
 
     @property
     def port(self) -> int:
-        return self._server.port
+        return self._server.port if self._server is not None else 0
 
     def start(self) -> None:
-        self._server.start()
+        if self._server is not None:
+            self._server.start()
 
     def stop(self) -> None:
-        self._server.stop()
+        if self._server is not None:
+            self._server.stop()
 
 
 def _first(checks: Sequence[Callable[[], str]]) -> str:

@@ -30,7 +30,7 @@ _END = b"\r\n\r\n"
 
 
 @dataclass(frozen=True)
-class Limits:
+class HttpLimits:
     """Of one server. `seconds` are for a whole connection: TLS handshake, request and response."""
 
     connections: int = 64
@@ -41,7 +41,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """A GET or HEAD. The names of `headers` are in lower case."""
 
     path: str
@@ -50,7 +50,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Response:
+class HttpResponse:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "text/plain; charset=utf-8"})
@@ -61,7 +61,7 @@ class _Refused(Exception):
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
-        self.response = Response(status, f"{status.phrase}\n".encode())
+        self.response = HttpResponse(status, f"{status.phrase}\n".encode())
 
 
 def parse_address(option: str, text: str, examples: str) -> tuple[str, int]:
@@ -91,9 +91,9 @@ class HttpServer:
     def __init__(
         self,
         address: tuple[str, int],
-        respond: Callable[[Request], Response],
+        respond: Callable[[HttpRequest], HttpResponse],
         certificate: Certificate | None = None,
-        limits: Limits = Limits(),
+        limits: HttpLimits = HttpLimits(),
     ) -> None:
         self._socket = _listen(address, limits.connections)
         self._socket.setblocking(False)
@@ -210,7 +210,7 @@ class HttpServer:
             raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE) from None
 
 
-def _parse(head: bytes) -> tuple[str, Request]:
+def _parse(head: bytes) -> tuple[str, HttpRequest]:
     line, _, rest = head.partition(b"\r\n")
     try:
         method, target, version = line.decode("ascii").split(" ")
@@ -222,10 +222,10 @@ def _parse(head: bytes) -> tuple[str, Request]:
     if method not in ("GET", "HEAD"):
         raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED)
     path, _, query = target.partition("?")
-    return method, Request(path, query, {name.lower(): str(value) for name, value in parsed.items()})
+    return method, HttpRequest(path, query, {name.lower(): str(value) for name, value in parsed.items()})
 
 
-def _encode(response: Response, *, has_body: bool) -> bytes:
+def _encode(response: HttpResponse, *, has_body: bool) -> bytes:
     status = HTTPStatus(response.status)
     headers = {**response.headers, "Content-Length": str(len(response.body)), "Connection": "close"}
     lines = [f"HTTP/1.1 {status.value} {status.phrase}", *(f"{name}: {value}" for name, value in headers.items())]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from dljob_operator.engine.serving.certificate import Certificate
-from dljob_operator.engine.serving.http_server import HttpServer, Request, Response, parse_address
+from dljob_operator.engine.serving.http_server import HttpRequest, HttpResponse, HttpServer, parse_address
 
 _OFF = ("", "0")
 _PATH = "/metrics"
@@ -33,13 +33,13 @@ def serve_metrics(
         return None
     exposition: Any = make_wsgi_app(registry)
 
-    def respond(request: Request) -> Response:
+    def respond(request: HttpRequest) -> HttpResponse:
         if access is not None:
             status = access.check(request.headers.get("authorization", ""), request.path)
             if status is not HTTPStatus.OK:
                 return _refusal(status)
         if request.path != _PATH:
-            return Response(HTTPStatus.NOT_FOUND, f"{_PATH}\n".encode())
+            return HttpResponse(HTTPStatus.NOT_FOUND, f"{_PATH}\n".encode())
         return _through_wsgi(exposition, request)
 
     server = HttpServer(parse_address("--metrics-bind-address", address, _EXAMPLES), respond, certificate)
@@ -47,13 +47,13 @@ def serve_metrics(
     return server
 
 
-def _refusal(status: HTTPStatus) -> Response:
+def _refusal(status: HTTPStatus) -> HttpResponse:
     plain = {"Content-Type": "text/plain; charset=utf-8"}
     more = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-    return Response(status, f"{status.phrase}\n".encode(), {**plain, **more})
+    return HttpResponse(status, f"{status.phrase}\n".encode(), {**plain, **more})
 
 
-def _through_wsgi(application: Any, request: Request) -> Response:
+def _through_wsgi(application: Any, request: HttpRequest) -> HttpResponse:
     """prometheus_client's own application chooses the format and compresses."""
     started: list[tuple[str, list[tuple[str, str]]]] = []
     environ = {
@@ -66,4 +66,4 @@ def _through_wsgi(application: Any, request: Request) -> Response:
     chunks: Iterable[bytes] = application(environ, lambda status, headers: started.append((status, headers)))
     body = b"".join(chunks)
     status, headers = started[0]
-    return Response(int(status.split(" ")[0]), body, dict(headers))
+    return HttpResponse(int(status.split(" ")[0]), body, dict(headers))

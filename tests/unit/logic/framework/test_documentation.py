@@ -30,8 +30,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.py
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.accelerator_limits import gpu_limits
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, CONFIG_MAP
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import DECLARABLE
+from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import CLOUDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GPU
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ReplicaType
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan

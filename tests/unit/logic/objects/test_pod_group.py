@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
     ANNOTATION_TASK,
     gang_scheduler,

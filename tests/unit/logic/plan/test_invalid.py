@@ -211,10 +211,12 @@ def test_a_job_that_has_failed_before_it_began_has_no_pods(held: dict[str, Any],
         assert edited.status
 
 
-@pytest.mark.parametrize(("lifetime", "count"), [("active", 1), ("job", 0)])
-def test_nor_an_object_that_only_active_jobs_have(lifetime: str, count: int) -> None:
+@pytest.mark.parametrize(("lifetime", "deleting", "count"), [("active", "", 1), ("active", stamp(), 0), ("job", "", 0)])
+def test_nor_an_object_that_only_active_jobs_have(lifetime: str, deleting: str, count: int) -> None:
     resource = mxjob().v1().status(**FAILED, observedGeneration=1).resource()
-    owned = Observed(owned_objects={("HorizontalPodAutoscaler", "digits"): OwnedObject("a", "b", lifetime)})
+    owned = Observed(
+        owned_objects={("HorizontalPodAutoscaler", "digits"): OwnedObject("a", "b", lifetime, deleting=deleting)}
+    )
     found = plan_invalid(resource, MXNET, ["x is wrong"], NOW, owned)
     assert (len(found.deletions), found.requeue_after) == (count, None)
     resource["metadata"]["generation"] = 2

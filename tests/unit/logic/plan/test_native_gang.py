@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import gang_standing
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler, pod_groups_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan

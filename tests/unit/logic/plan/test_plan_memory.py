@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import slices
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 from support.builders import MXNET, NOW, Resource, mxjob

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import spec_hashes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 from support.builders import MXNET, NOW, PYTORCH, TENSORFLOW, mxjob, pytorchjob, tfjob
 from support.fake_cluster import FakeCluster

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing import placement, pod_sets, steps, turn
 from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.workload import (
-    Request,
+    QuotaRequest,
     Workload,
     name_of,
     read,
@@ -18,7 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.queueing.work
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
 from support.builders import PYTORCH, grouped, pytorchjob, stamp
 
-REQUEST = Request("team-a", "", "", None, ())
+REQUEST = QuotaRequest("team-a", "", "", None, ())
 
 
 def condition(type_: str, status: str = "True", **more: str) -> dict[str, str]:
@@ -62,7 +62,7 @@ EVICTED = workload(condition("Evicted", reason="Preempted"), condition("QuotaRes
 @pytest.mark.parametrize(
     ("job", "found", "expected"),
     [
-        (seen("Suspended"), EVICTED, steps.Report),
+        (seen("Suspended"), EVICTED, steps.WriteStatus),
         (seen("Running"), EVICTED, None),
         (seen("Suspended", has_deleted=True), EVICTED, None),
         (seen("Suspended"), workload(condition("Evicted"), condition("QuotaReserved", "False")), None),
@@ -71,7 +71,7 @@ EVICTED = workload(condition("Evicted", reason="Preempted"), condition("QuotaRes
         (seen("Suspended", suspend=True), None, None),
         (seen("Suspended", asked=None), None, None),
         (seen(status={"state": "Failed"}), None, None),
-        (seen(status={"state": "Failed"}), EVICTED, steps.Report),
+        (seen(status={"state": "Failed"}), EVICTED, steps.WriteStatus),
         (seen(status={"state": "Failed", "phase": "CleanUp"}), EVICTED, None),
         (seen(status={"state": "Failed"}), workload(condition("Finished")), None),
         (seen("Suspended"), workload(deleting=True), None),

@@ -17,20 +17,20 @@ from support.ansible_operator import EventReceiver, run_result
 from support.fake_kube_api import owned_pod
 
 from dljob_operator.ansible_operator_bridge import artifacts
-from dljob_operator.ansible_operator_bridge.command import Command, Input, NestedTooDeeply
+from dljob_operator.ansible_operator_bridge.command import Command, Input, JobNestedTooDeeply
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
 from dljob_operator.engine.cache.informer_set import WatchedKind
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.queue.ready_lines import LONG
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
-from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
+from dljob_operator.runner import RunEnding, RunRequest, RunResult, TaskFailure
 from dljob_operator.watches import GVK, Watch
 from dljob_operator.watches.model import Finalizer
 
 ECHO = GVK("example.com", "v1", "EchoJob")
 LONG_LIVED = {"dljob_batchable": True, WORKER_VAR: True}
-CRASHED = RunResult(RunOutcome.CRASHED, failures=(Failure("", "the process ended"),))
+CRASHED = RunResult(RunEnding.CRASHED, failures=(TaskFailure("", "the process ended"),))
 Answer = Callable[[RunRequest], list[RunResult]]
 
 
@@ -51,7 +51,7 @@ class NoCluster(KubeApi):
 
 def report(*uids: str, ok: bool = True, **more: Any) -> RunResult:
     jobs = [{"uid": uid, "ok": ok, "message": "" if ok else f"{uid} is broken", **more} for uid in uids]
-    return RunResult(RunOutcome.COMPLETED, reports=({"jobs": jobs, "requeue_after": None},), stats={"ok": 1})
+    return RunResult(RunEnding.COMPLETED, reports=({"jobs": jobs, "requeue_after": None},), stats={"ok": 1})
 
 
 class Runs:
@@ -74,7 +74,7 @@ class Runs:
         self.began.release()
         assert self.release.wait(10)
         if self.closed:
-            yield RunResult(RunOutcome.CANCELLED, failures=(Failure("", "the operator is stopping"),))
+            yield RunResult(RunEnding.CANCELLED, failures=(TaskFailure("", "the operator is stopping"),))
         else:
             yield from self.answer(request)
 
@@ -93,7 +93,7 @@ class Bridge:
     def __init__(self, folder: Path, watch: Watch, threads: int = 1) -> None:
         self.folder = folder
         self.runs = Runs()
-        self.controller = BridgeController([watch], NoCluster(), self.runs, Settings(max_concurrent=threads))
+        self.controller = BridgeController([watch], NoCluster(), self.runs, ControllerSettings(max_concurrent=threads))
         for informer in self.controller._informers._informers:
             informer.start = lambda: None  # type: ignore[method-assign]
             informer.join = lambda timeout=None: None  # type: ignore[method-assign]
@@ -232,7 +232,7 @@ def test_a_job_that_is_nested_too_deeply_ends_without_a_run(bridge: Bridge) -> N
     (folder / "env" / "extravars").write_text("{}")
     with EventReceiver(f"unit-bridge-nested-{os.getpid()}") as receiver:
         asked = Command(folder, "1", Path("/roles/echo"))
-        ended = bridge.controller.ignore(NestedTooDeeply(asked, receiver.path, "/events/"))
+        ended = bridge.controller.ignore(JobNestedTooDeeply(asked, receiver.path, "/events/"))
         result = run_result(receiver.events)
         assert (result.ok, result.requeue_after) == (True, "10h"), "not after the period of its annotation"
         assert receiver.events[-1]["event"] == "playbook_on_stats"
@@ -276,7 +276,7 @@ def test_a_job_that_owns_many_objects_shares_no_batch(bridge: Bridge) -> None:
 
 def test_a_postponed_job_runs_in_a_later_batch(bridge: Bridge) -> None:
     """Its shim waits meanwhile: ansible-operator takes its end for the outcome of the run."""
-    both = RunResult(RunOutcome.COMPLETED, reports=({"jobs": [{"uid": "a"}, {"uid": "b", "postponed": True}]},))
+    both = RunResult(RunEnding.COMPLETED, reports=({"jobs": [{"uid": "a"}, {"uid": "b", "postponed": True}]},))
     results = iter([[report("first")], [both], [report("b", ok=False)]])
     bridge.runs.answer = lambda request: next(results)
     a, b = batched(bridge, "a", "b")
@@ -323,7 +323,7 @@ def test_a_finished_job_does_not_wait_for_the_others_of_its_batch(bridge: Bridge
         if uids_of(request) == ["first"]:
             yield report("first")
             return
-        yield RunResult(RunOutcome.COMPLETED, reports=report("quick").reports, is_partial=True)
+        yield RunResult(RunEnding.COMPLETED, reports=report("quick").reports, is_partial=True)
         assert slow.wait(10)
         yield report("slow")
 
@@ -454,7 +454,7 @@ def test_without_caches_a_run_has_a_process_of_its_own(tmp_path: Path) -> None:
     role = tmp_path / "roles" / "echo"
     watch = Watch(ECHO, role=role, vars=LONG_LIVED)
     runs = Runs()
-    controller = BridgeController([watch], NoCluster(), runs, Settings(max_concurrent=1), first_list=0)
+    controller = BridgeController([watch], NoCluster(), runs, ControllerSettings(max_concurrent=1), first_list=0)
     folder = tmp_path / ECHO.group / ECHO.version / ECHO.kind / "team" / "a"
     (folder / "env").mkdir(parents=True)
     metadata = {"name": "a", "namespace": "team", "uid": "a", "resourceVersion": "1"}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dljob_operator.ansible_operator_bridge import command
-from dljob_operator.ansible_operator_bridge.command import Command, NestedTooDeeply, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.engine.cache import nesting
 
 CWD = Path("/opt/ansible")
@@ -88,7 +88,7 @@ def write(folder: Path, **files: Any) -> Command:
 
 def test_the_object_is_found_by_its_variable(tmp_path: Path) -> None:
     found = command.read(write(tmp_path))
-    assert (found.name, found.job, found.socket) == ("_g_example_com_xjob", JOB, "")
+    assert (found.name, found.resource, found.socket) == ("_g_example_com_xjob", JOB, "")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def nested(levels: int) -> str:
 
 
 def test_the_deepest_permitted_object_is_run(tmp_path: Path) -> None:
-    assert command.read(write(tmp_path, extravars=nested(nesting.LIMIT + 1))).job["metadata"] == JOB["metadata"]
+    assert command.read(write(tmp_path, extravars=nested(nesting.LIMIT + 1))).resource["metadata"] == JOB["metadata"]
 
 
 @pytest.mark.parametrize("levels", [nesting.LIMIT + 2, 450, 700, 1_100, 9_000])
@@ -125,7 +125,7 @@ def test_an_object_that_is_nested_too_deeply_is_not_run(tmp_path: Path, levels: 
         listener.bind(str(tmp_path / "events"))
         settings = {"runner_http_url": str(tmp_path / "events"), "runner_http_path": "/events/1"}
         asked = write(tmp_path, extravars=nested(levels), settings=settings)
-        with pytest.raises(NestedTooDeeply) as raised:
+        with pytest.raises(JobNestedTooDeeply) as raised:
             command.read(asked)
     found = raised.value
     assert (found.asked, found.socket, found.path) == (asked, str(tmp_path / "events"), "/events/1")
@@ -178,4 +178,4 @@ def test_a_spec_cannot_pass_for_the_object(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     extravars = {**spec, "_g_example_com_xjob": {**JOB, "spec": spec}, "_g_example_com_xjob_spec": spec}
     found = command.read(write(folder, extravars=extravars))
-    assert (found.name, found.job["metadata"]) == ("_g_example_com_xjob", JOB["metadata"])
+    assert (found.name, found.resource["metadata"]) == ("_g_example_com_xjob", JOB["metadata"])

@@ -13,10 +13,10 @@ from support.polling import until
 from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION, BridgeController
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.engine.controller import Runner
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.controller_settings import ControllerSettings
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.queue.progress import Stall
-from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -51,10 +51,10 @@ class NoRuns:
 
 def bridge_of(api: Api) -> BridgeController:
     """A bridge whose cache has one job, after a run of it."""
-    made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), Settings(max_concurrent=1))
+    made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), ControllerSettings(max_concurrent=1))
     kind = made._informers.kind(str(ECHO))
     assert kind is not None
-    kind.resource = Resource("/apis/example.com/v1", "echojobs")
+    kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "1"}
     kind.informers[0]._handle_event(
         {"type": "ADDED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}

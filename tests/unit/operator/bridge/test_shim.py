@@ -23,9 +23,9 @@ from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.ansible_operator_bridge.shim.dljob_shim import SOCKET
 from dljob_operator.ansible_operator_bridge.supervise import COMPILED
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
-from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient
 from dljob_operator.watches import GVK, Watch
 from dljob_operator.watches.model import Finalizer
@@ -151,7 +151,9 @@ def warm(roles: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
     )
     runner = RunnerClient(targets(watches), environ={**os.environ, "KUBECONFIG": str(kubeconfig)})
     runner.start()
-    bridge = BridgeController(watches, KubeApi.connect(kubeconfig), runner, Settings(run_timeout=60), first_list=0)
+    bridge = BridgeController(
+        watches, KubeApi.connect(kubeconfig), runner, ControllerSettings(run_timeout=60), first_list=0
+    )
     server = ShimServer(folder / "s" / "socket", bridge)
     server.start()
     yield supervise.child_environ({**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, folder / "s" / "socket")

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from dljob_operator.ansible_operator_bridge import server
-from dljob_operator.ansible_operator_bridge.command import Command, NestedTooDeeply, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import RunExit
 
@@ -98,14 +98,14 @@ class Failing:
     def prepare(self, argv: list[str], cwd: Path) -> None:
         raise self._error
 
-    def ignore(self, run: NestedTooDeeply) -> RunExit:
+    def ignore(self, run: JobNestedTooDeeply) -> RunExit:
         return RunExit(0, f"ignored {run.asked.ident}")
 
 
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
-        (NestedTooDeeply(Command(Path("/tmp/x"), "12", Path("/role")), "", ""), b"accepted\n0\nignored 12"),
+        (JobNestedTooDeeply(Command(Path("/tmp/x"), "12", Path("/role")), "", ""), b"accepted\n0\nignored 12"),
         (RuntimeError("a bug"), b"accepted\n2\nfailed: the operator failed with an internal error, see its log\n"),
     ],
 )

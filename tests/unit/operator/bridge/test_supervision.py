@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest
+from dljob_operator.runner import RunEnding, RunnerClient, RunRequest
 from dljob_operator.runner.client import _result
 from dljob_operator.runner.messages import Frame
 
@@ -20,9 +20,9 @@ WHOLE = json.dumps({"failures": [], "stats": {}, "reports": []}).encode()
 @pytest.mark.parametrize("body", [b"", WHOLE[:10], b"[]", b"null", b"{}", b'{"failures": 3}'])
 def test_a_result_that_was_cut_off_is_a_crash(body: bytes) -> None:
     """A child that is killed while it writes its result left truncated JSON, which ended the supervisor for ever."""
-    header = {"ending": RunOutcome.COMPLETED, "seconds": 0.1, "output": "", "exit": -9}
+    header = {"ending": RunEnding.COMPLETED, "seconds": 0.1, "output": "", "exit": -9}
     result = _result(Frame(header, body), RunRequest("echo", {}))
-    assert result.ending is RunOutcome.CRASHED
+    assert result.ending is RunEnding.CRASHED
     assert "while it wrote its result" in result.message
 
 
@@ -67,7 +67,7 @@ def test_without_space_for_its_directory_the_runs_fail_until_there_is_some(monke
     client.start()
     try:
         result = waiting.result(10)
-        assert result.ending is RunOutcome.CRASHED
+        assert result.ending is RunEnding.CRASHED
         assert result.message == "cannot start the Ansible fork server: [Errno 28] No space left on device"
         full.clear()
         assert began.wait(10), "it tries again"

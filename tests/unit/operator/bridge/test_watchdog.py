@@ -10,7 +10,7 @@ import pytest
 import yaml
 from support.polling import until
 
-from dljob_operator.ansible_operator_bridge.watchdog import Times, Watchdog
+from dljob_operator.ansible_operator_bridge.watchdog import Watchdog, WatchdogTimes
 
 DEPLOYMENT = Path(__file__).parents[4] / "deploy/kustomize/base/deployment.yaml"
 FOREVER = 1_000.0
@@ -44,14 +44,14 @@ def test_its_times_are_those_of_the_liveness_probe() -> None:
         if document["kind"] == "Deployment"
     )
     probe: dict[str, Any] = pod["containers"][0]["livenessProbe"]
-    times = Times()
+    times = WatchdogTimes()
     assert (times.interval, times.failures) == (probe["periodSeconds"], probe.get("failureThreshold", 3))
     assert times.child + times.last == pod["terminationGracePeriodSeconds"]
 
 
 def test_a_check_that_fails_again_and_again_ends_the_child(caplog: pytest.LogCaptureFixture) -> None:
     child, failing = Child(), Checks("the watch of pods has ended")
-    with Watchdog([lambda: "", failing], Times(0.001, 3, FOREVER, FOREVER)) as watchdog:
+    with Watchdog([lambda: "", failing], WatchdogTimes(0.001, 3, FOREVER, FOREVER)) as watchdog:
         watchdog.start(child)
         assert child.terminated.wait(10)
     assert (watchdog.problem, failing.asked) == ("the watch of pods has ended", 3)
@@ -63,7 +63,7 @@ def test_a_check_that_fails_again_and_again_ends_the_child(caplog: pytest.LogCap
 
 def test_a_check_that_fails_now_and_then_ends_nothing() -> None:
     child, failing = Child(), Checks("slow", "slow", "", "slow", "slow", "", "slow", "slow", "")
-    with Watchdog([failing], Times(0.001, 3, FOREVER, FOREVER)) as watchdog:
+    with Watchdog([failing], WatchdogTimes(0.001, 3, FOREVER, FOREVER)) as watchdog:
         watchdog.start(child)
         until(lambda: failing.asked > 9)
     assert (watchdog.problem, child.terminated.is_set()) == ("", False)
@@ -71,7 +71,7 @@ def test_a_check_that_fails_now_and_then_ends_nothing() -> None:
 
 def test_a_check_with_an_error_has_failed() -> None:
     child = Child()
-    with Watchdog([Checks(RuntimeError("a bug"))], Times(0.001, 3, FOREVER, FOREVER)) as watchdog:
+    with Watchdog([Checks(RuntimeError("a bug"))], WatchdogTimes(0.001, 3, FOREVER, FOREVER)) as watchdog:
         watchdog.start(child)
         assert child.terminated.wait(10)
     assert watchdog.problem == "RuntimeError: a bug"
@@ -85,7 +85,7 @@ def test_what_does_not_end_is_ended(caplog: pytest.LogCaptureFixture) -> None:
         codes.append(code)
         exited.set()
 
-    with Watchdog([Checks("stuck")], Times(0.001, 1, 0.001, 0.001), exit_process) as watchdog:
+    with Watchdog([Checks("stuck")], WatchdogTimes(0.001, 1, 0.001, 0.001), exit_process) as watchdog:
         watchdog.start(child)
         assert exited.wait(10)
     assert (child.killed.is_set(), codes) == (True, [1])
@@ -94,7 +94,7 @@ def test_what_does_not_end_is_ended(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_what_ends_in_time_is_not_killed() -> None:
     child, codes = Child(), []
-    with Watchdog([Checks("stuck")], Times(0.001, 1, FOREVER, FOREVER), codes.append) as watchdog:
+    with Watchdog([Checks("stuck")], WatchdogTimes(0.001, 1, FOREVER, FOREVER), codes.append) as watchdog:
         watchdog.start(child)
         assert child.terminated.wait(10)
     until(lambda: not any(thread.name == "watchdog" for thread in threading.enumerate()))
@@ -103,7 +103,7 @@ def test_what_ends_in_time_is_not_killed() -> None:
 
 def test_nothing_is_checked_after_the_end() -> None:
     child, checks = Child(), Checks("stopped")
-    with Watchdog([checks], Times(FOREVER, 1, FOREVER, FOREVER)) as watchdog:
+    with Watchdog([checks], WatchdogTimes(FOREVER, 1, FOREVER, FOREVER)) as watchdog:
         watchdog.start(child)
     until(lambda: not any(thread.name == "watchdog" for thread in threading.enumerate()))
     assert (checks.asked, watchdog.problem, child.terminated.is_set()) == (0, "", False)

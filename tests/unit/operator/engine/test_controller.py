@@ -1,4 +1,4 @@
-"""The controller beside an API server in memory: which runs it starts, and how it concludes them."""
+"""The controller beside an API server in memory: which runs it starts, and what it does with their outcomes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi, owned_pod
 from dljob_operator.engine import controller as module
 from dljob_operator.engine.cache.predicates import RECONCILE_PERIOD_ANNOTATION
 from dljob_operator.engine.controller import Controller
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.kube import ApiConnectionError
 from dljob_operator.engine.queue.progress import MARGIN
 from dljob_operator.engine.queue.queue import NextRun, WorkQueue
 from dljob_operator.engine.queue.ready_lines import LONG
 from dljob_operator.engine.queue.recent_changes import CONTENTION
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
-from dljob_operator.problem import Problem
-from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
+from dljob_operator.failed_check import FailedCheck
+from dljob_operator.runner import RunEnding, RunRequest, RunResult, TaskFailure
 from dljob_operator.watches import Finalizer, Watch
 
-OK = RunResult(RunOutcome.COMPLETED, stats={"ok": 1})
-FAILED = RunResult(RunOutcome.COMPLETED, failures=(Failure("copy", "no such file"),))
-CRASHED = RunResult(RunOutcome.CRASHED, failures=(Failure("", "the process ended"),))
+OK = RunResult(RunEnding.COMPLETED, stats={"ok": 1})
+FAILED = RunResult(RunEnding.COMPLETED, failures=(TaskFailure("copy", "no such file"),))
+CRASHED = RunResult(RunEnding.CRASHED, failures=(TaskFailure("", "the process ended"),))
 BATCHABLE, LONG_LIVED = {"dljob_batchable": True}, {"dljob_batchable": True, WORKER_VAR: True}
 OURS, OTHER = "example.com/echo", "example.com/other"
 FINALIZER = Finalizer(OURS, vars={"state": "absent"})
@@ -71,9 +71,11 @@ class Bench:
         self.now = 1000.0
         monkeypatch.setattr(module, "WorkQueue", functools.partial(WorkQueue, lambda: self.now))
         self.api, self.runner, self.metrics = FakeKubeApi(), Runner(), Metrics()
-        self.controller = Controller([watch], self.api, self.runner, Settings(**settings), metrics=self.metrics)
+        self.controller = Controller(
+            [watch], self.api, self.runner, ControllerSettings(**settings), metrics=self.metrics
+        )
         (self.kind,) = self.controller._informers._kinds.values()
-        self.kind.resource = ECHO_JOBS  # as its informer has found it
+        self.kind.api_resource = ECHO_JOBS  # as its informer has found it
         self.waited: list[Collection[Any]] = []
         monkeypatch.setattr(self.controller._informers, "wait_for", self.waited.append)
 
@@ -121,7 +123,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 def reports(*jobs: Mapping[str, Any], partial: bool = False) -> RunResult:
-    return RunResult(RunOutcome.COMPLETED, reports=({"jobs": list(jobs)},), is_partial=partial)
+    return RunResult(RunEnding.COMPLETED, reports=({"jobs": list(jobs)},), is_partial=partial)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -255,7 +257,7 @@ def test_a_failed_run_is_in_the_conditions_and_an_event_and_is_repeated_after_it
     ("watch", "result", "has_resource"),
     [
         (Watch(ECHO, manage_status=False), OK, True),
-        (Watch(ECHO), RunResult(RunOutcome.CANCELLED), True),
+        (Watch(ECHO), RunResult(RunEnding.CANCELLED), True),
         (Watch(ECHO), OK, False),
     ],
     ids=["the role writes them itself", "cancelled", "no longer served"],
@@ -265,7 +267,7 @@ def test_no_conditions_are_written(make: Make, watch: Watch, result: RunResult, 
     bench.runner.answer = lambda request: iter([result])
     bench.add()
     if not has_resource:
-        bench.kind.resource = None
+        bench.kind.api_resource = None
     bench.work()
     assert len(bench.runner.requests) == 1
     assert bench.api.requests() == []
@@ -367,7 +369,7 @@ def test_a_postponed_job_gets_no_conditions_and_has_its_turn(make: Make) -> None
     assert bench.take() == ["2"]
 
 
-def test_a_job_is_concluded_when_it_is_reported_and_not_at_the_end_of_the_run(make: Make) -> None:
+def test_a_job_has_its_outcome_when_it_is_reported_and_not_at_the_end_of_the_run(make: Make) -> None:
     bench = make(Watch(ECHO, vars=BATCHABLE))
     bench.add("first", "1")
     bench.add("second", "2")
@@ -427,7 +429,7 @@ def test_what_several_jobs_have_changed_is_not_logged_as_a_change_of_each(
     bench.add("second", "2")
     jobs = [{"uid": "1"}, {"uid": "2", "wrote": [["pod", "7"]]}]
     bench.runner.answer = lambda request: iter(
-        [RunResult(RunOutcome.COMPLETED, stats={"changed": 1}, reports=({"jobs": jobs},))]
+        [RunResult(RunEnding.COMPLETED, stats={"changed": 1}, reports=({"jobs": jobs},))]
     )
     bench.work()
     found = [fields_of(record) for record in caplog.records if record.message == "reconciled"]
@@ -606,7 +608,7 @@ def test_a_job_that_is_being_deleted_is_not_run(make: Make, finalizers: list[str
     bench = make(Watch(ECHO, finalizer=FINALIZER))
     job = bench.add(metadata={"finalizers": finalizers, **DELETED})
     if not has_resource:
-        bench.kind.resource = None
+        bench.kind.api_resource = None
     assert bench.work() == ["1"]
     assert (bench.runner.requests, bench.runner.finalizing, bench.api.requests()) == ([], [], [])
     bench.observe("MODIFIED", {**job, "metadata": {**job["metadata"], "labels": {"a": "b"}}})
@@ -624,7 +626,7 @@ def test_a_job_that_is_being_deleted_is_not_reconciled_again_by_itself(make: Mak
 def test_a_finalizer_waits_until_its_kind_is_served(make: Make) -> None:
     bench = make(Watch(ECHO, finalizer=FINALIZER))
     bench.add()
-    bench.kind.resource = None
+    bench.kind.api_resource = None
     bench.work()
     assert (len(bench.runner.requests), bench.api.requests()) == (1, [])
 
@@ -679,7 +681,7 @@ def test_a_run_without_progress_is_a_problem_that_names_the_job(make: Make) -> N
     name = "example.com/v1 EchoJob team/digits"
     found = bench.controller.problem()
     assert found == f"the reconcile of {name} has made no progress for 321 s"
-    assert isinstance(found, Problem)
+    assert isinstance(found, FailedCheck)
     assert found.check == "a reconcile makes no progress"
     bench.observe("DELETED", bench.api.job())
     assert bench.controller.problem() == "the reconcile of 1 has made no progress for 321 s"
@@ -790,7 +792,7 @@ class ListingApi(FakeKubeApi):
 @contextlib.contextmanager
 def started(api: FakeKubeApi, runner: Runner) -> Iterator[Controller]:
     before = set(threading.enumerate())
-    made = Controller([Watch(ECHO, manage_status=False)], api, runner, Settings(("team",), max_concurrent=2))
+    made = Controller([Watch(ECHO, manage_status=False)], api, runner, ControllerSettings(("team",), max_concurrent=2))
     made.start()
     try:
         names = sorted(thread.name for thread in set(threading.enumerate()) - before)

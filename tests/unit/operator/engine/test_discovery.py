@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.discovery import EVENTS, NODES, Resource, find_resource
+from dljob_operator.engine.discovery import EVENTS, NODES, ApiResource, find_api_resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.watches import GVK
 
@@ -37,23 +37,23 @@ class Api(KubeApi):
 @pytest.mark.parametrize(
     ("gvk", "expected"),
     [
-        (GVK("example.com", "v1", "EchoJob"), Resource("/apis/example.com/v1", "echojobs", True)),
-        (GVK("example.com", "v1", "EchoPool"), Resource("/apis/example.com/v1", "echopools", False)),
-        (GVK("", "v1", "Pod"), Resource("/api/v1", "pods", True)),
+        (GVK("example.com", "v1", "EchoJob"), ApiResource("/apis/example.com/v1", "echojobs", True)),
+        (GVK("example.com", "v1", "EchoPool"), ApiResource("/apis/example.com/v1", "echopools", False)),
+        (GVK("", "v1", "Pod"), ApiResource("/api/v1", "pods", True)),
         (GVK("example.com", "v1", "Other"), None),
         (GVK("example.com", "v1", "Scale"), None),
         (GVK("example.com", "v2", "EchoJob"), None),
     ],
     ids=["namespaced", "cluster-scoped", "core", "no such kind", "only a subresource", "no such version"],
 )
-def test_the_resource_of_a_kind(gvk: GVK, expected: Resource | None) -> None:
-    assert find_resource(Api(), gvk) == expected
+def test_the_resource_of_a_kind(gvk: GVK, expected: ApiResource | None) -> None:
+    assert find_api_resource(Api(), gvk) == expected
 
 
 @pytest.mark.parametrize("error", [ApiError(403, "Forbidden", "not yours"), ApiConnectionError("no answer")])
 def test_a_kind_is_not_taken_for_missing_because_of_an_error(error: Exception) -> None:
     with pytest.raises(type(error)):
-        find_resource(Api(error), GVK("example.com", "v1", "EchoJob"))
+        find_api_resource(Api(error), GVK("example.com", "v1", "EchoJob"))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,6 @@ def test_a_kind_is_not_taken_for_missing_because_of_an_error(error: Exception) -
         (NODES, "", "/api/v1/nodes"),
     ],
 )
-def test_paths(resource: Resource, namespace: str, collection: str) -> None:
+def test_paths(resource: ApiResource, namespace: str, collection: str) -> None:
     assert resource.collection(namespace) == collection
     assert resource.item(namespace, "one") == f"{collection}/one"

@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi
 
 from dljob_operator.engine import finalizers
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.watches import Finalizer, Watch
 
 OURS, OTHER = "example.com/echo", "example.com/other"
@@ -83,5 +83,5 @@ def test_a_cluster_scoped_object_has_a_path_without_a_namespace() -> None:
             return {}
 
     obj = {"metadata": {"name": "digits", "resourceVersion": "1"}}
-    finalizers.add_finalizer(Api(), Resource("/apis/example.com/v1", "echojobs", namespaced=False), WATCH, obj)
+    finalizers.add_finalizer(Api(), ApiResource("/apis/example.com/v1", "echojobs", namespaced=False), WATCH, obj)
     assert paths == ["PATCH /apis/example.com/v1/echojobs/digits"]

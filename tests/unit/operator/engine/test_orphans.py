@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
 from dljob_operator.engine.orphans import DeletedJob, Orphan, OrphanCollector
 
-JOBS = Resource("/apis/kubeflow.org/v1", "tfjobs")
-PODS = Resource("/api/v1", "pods")
+JOBS = ApiResource("/apis/kubeflow.org/v1", "tfjobs")
+PODS = ApiResource("/api/v1", "pods")
 COLLECTION = "/apis/kubeflow.org/v1/namespaces/team/tfjobs"
 
 

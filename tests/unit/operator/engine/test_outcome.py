@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.runner import Failure, RunOutcome, RunResult
+from dljob_operator.runner import RunEnding, RunResult, TaskFailure
 
 
-def _result(*reports: dict[str, Any], failed: str = "", ending: RunOutcome = RunOutcome.COMPLETED) -> RunResult:
-    return RunResult(ending, (Failure("task", failed),) if failed else (), reports=reports)
+def _result(*reports: dict[str, Any], failed: str = "", ending: RunEnding = RunEnding.COMPLETED) -> RunResult:
+    return RunResult(ending, (TaskFailure("task", failed),) if failed else (), reports=reports)
 
 
 def _one(result: RunResult) -> JobOutcome:
@@ -21,7 +21,7 @@ class TestOneJob:
     def test_a_role_that_reports_nothing_is_ok_if_its_run_is(self) -> None:
         assert _one(_result()) == JobOutcome(True)
         assert _one(_result(failed="bad")) == JobOutcome(False, "task: bad")
-        assert not _one(_result(ending=RunOutcome.TIMED_OUT)).ok
+        assert not _one(_result(ending=RunEnding.TIMED_OUT)).ok
 
     def test_the_earliest_requeue_after_applies(self) -> None:
         reports = [
@@ -68,15 +68,15 @@ class TestOneJob:
         assert not is_postponed(other, one)
         assert not is_postponed(other)
 
-    @pytest.mark.parametrize("failures", [(), (Failure("t", "m"),)])
-    def test_a_job_took_as_long_as_all_tasks_say(self, failures: tuple[Failure, ...]) -> None:
+    @pytest.mark.parametrize("failures", [(), (TaskFailure("t", "m"),)])
+    def test_a_job_took_as_long_as_all_tasks_say(self, failures: tuple[TaskFailure, ...]) -> None:
         """Also one that failed: that of a silent webhook may be no status at all."""
         jobs = [{"uid": "u", "ok": not failures, "seconds": seconds} for seconds in (2.0, 6.5)]
         result = replace(_result(*({"jobs": [job]} for job in jobs)), failures=failures)
         assert outcomes(result, ["u"])["u"].seconds == 8.5
 
     def test_a_job_whose_run_was_killed_took_as_long_as_the_run(self) -> None:
-        result = replace(_result(), ending=RunOutcome.TIMED_OUT, seconds=300.0)
+        result = replace(_result(), ending=RunEnding.TIMED_OUT, seconds=300.0)
         assert outcomes(result, ["u"])["u"].seconds == 300.0
 
     def test_a_role_that_reports_nothing_is_not_slow(self) -> None:
@@ -124,7 +124,7 @@ class TestABatch:
         assert outcomes(replace(result, is_partial=True), ["a", "b", "c"]) == {"b": JobOutcome(False, "quota")}
 
     def test_the_last_job_of_a_shared_run_counts_as_shared(self) -> None:
-        crashed = RunResult(RunOutcome.CRASHED, (Failure("", "gone"),))
+        crashed = RunResult(RunEnding.CRASHED, (TaskFailure("", "gone"),))
         assert outcomes(crashed, ["a"], shared=True) == {"a": JobOutcome(False, "gone", reported=False)}
         assert not outcomes(_result(), ["a"], shared=True)["a"].ok
 
@@ -140,5 +140,5 @@ class TestABatch:
         assert not came_to["b"].reported
 
     def test_a_crash_fails_all_jobs(self) -> None:
-        result = RunResult(RunOutcome.CRASHED, (Failure("", "gone"),))
+        result = RunResult(RunEnding.CRASHED, (TaskFailure("", "gone"),))
         assert set(outcomes(result, ["a", "b"]).values()) == {JobOutcome(False, "gone", reported=False)}

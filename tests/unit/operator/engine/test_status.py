@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.fake_kube_api import ECHO_JOBS, FakeKubeApi
 
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError
 from dljob_operator.engine.outcome import JobOutcome
 from dljob_operator.engine.status import write_conditions
@@ -96,7 +96,7 @@ def test_a_cluster_scoped_job_has_a_path_without_a_namespace() -> None:
             paths.append(f"{method} {path}")
             return job
 
-    resource = Resource("/apis/example.com/v1", "echojobs", namespaced=False)
+    resource = ApiResource("/apis/example.com/v1", "echojobs", namespaced=False)
     write_conditions(Api(), resource, job, OK, {})
     path = "/apis/example.com/v1/echojobs/digits"
     assert paths == [f"GET {path}", f"PATCH {path}/status"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner import RunEnding, RunnerClient, RunRequest, RunResult, Target
 from dljob_operator.runner.batch_worker import PipeWorkSource, run_result
 from dljob_operator.runner.messages import FrameReader
 
@@ -77,7 +77,7 @@ def ask(*jobs: dict[str, Any], timeout: float = 60) -> RunRequest:
 
 def message_words(result: RunResult) -> list[str]:
     """process, number of the batch, the entry's own variable, what the jobs own, whether others wait"""
-    assert result.ending is RunOutcome.COMPLETED, result
+    assert result.ending is RunEnding.COMPLETED, result
     return str(result.reports[0]["jobs"][0]["message"]).split(" ")
 
 
@@ -119,7 +119,7 @@ def test_a_partial_result_arrives_immediately(warm: RunnerClient) -> None:
 def test_a_worker_that_dies_after_a_partial_result(warm: RunnerClient) -> None:
     partial, last = warm.results(ask({"partial": True}, {"crash": True}))
     assert partial.ok
-    assert (last.ending, last.is_partial) == (RunOutcome.CRASHED, False)
+    assert (last.ending, last.is_partial) == (RunEnding.CRASHED, False)
     assert warm.run(ask()).ok
 
 
@@ -138,7 +138,7 @@ def test_a_failed_batch_is_reported_and_the_worker_continues(warm: RunnerClient)
 
 def test_a_worker_that_dies_fails_only_its_own_request(warm: RunnerClient) -> None:
     before = {message_words(warm.run(ask()))[0]}
-    assert warm.run(ask({"crash": True})).ending is RunOutcome.CRASHED
+    assert warm.run(ask({"crash": True})).ending is RunEnding.CRASHED
     assert message_words(warm.run(ask()))[1] in ("0", "1", "2", "3", "4", "5", "6"), before
 
 
@@ -151,7 +151,7 @@ def test_a_killed_idle_worker_is_replaced(warm: RunnerClient) -> None:
 
 def test_a_request_that_times_out_ends_the_worker(warm: RunnerClient) -> None:
     began = time.monotonic()
-    assert warm.run(ask({"sleep": 60}, timeout=0.5)).ending is RunOutcome.TIMED_OUT
+    assert warm.run(ask({"sleep": 60}, timeout=0.5)).ending is RunEnding.TIMED_OUT
     assert time.monotonic() - began < 30
     assert warm.run(ask()).ok
 

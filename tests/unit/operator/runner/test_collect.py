@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dljob_operator.runner.collect import Collector, failure_message
-from dljob_operator.runner.messages import Failure
+from dljob_operator.runner.messages import TaskFailure
 
 
 @dataclass
@@ -42,7 +42,7 @@ def test_a_loop_names_its_failed_items(says_so: dict[str, Any]) -> None:
     message = collector.message("localhost", result)
     assert message == "a; b"
     assert collector.failed("r : each", "x", result, message, ignored=False)
-    assert collector.failures == [Failure("r : each", "a; b")]
+    assert collector.failures == [TaskFailure("r : each", "a; b")]
     assert collector.tasks[0]["res"] == {"msg": "a; b", "failed": True}
     assert collector.message("localhost", {"msg": "the next task"}) == "the next task"
     assert collector.message("other", result) == "c"
@@ -62,7 +62,7 @@ def test_a_failure_counts_unless_it_is_ignored_or_ansible_has_counted_a_rescue()
     stats.rescued["localhost"] = 1
     assert not collector.failed("b", "x", {}, "rescued", ignored=False)
     assert collector.failed("c", "x", {}, "in the rescue", ignored=False)
-    assert collector.failures == [Failure("c", "in the rescue")]
+    assert collector.failures == [TaskFailure("c", "in the rescue")]
 
 
 def test_reports_are_taken_from_results_and_from_the_items_of_loops() -> None:

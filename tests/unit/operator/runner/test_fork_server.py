@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from dljob_operator.runner.fork_server import ForkServer, Limits
+from dljob_operator.runner.fork_server import ForkServer, WorkerLimits
 from dljob_operator.runner.messages import Frame
 
 
@@ -19,7 +19,7 @@ class Slots(ForkServer):
     """A fork server that starts no processes; a test says how many slots are free."""
 
     def __init__(self, control: socket.socket) -> None:
-        super().__init__(control, cast(Any, None), Path(), Limits(0, math.inf), cast(Any, None))
+        super().__init__(control, cast(Any, None), Path(), WorkerLimits(0, math.inf), cast(Any, None))
         for source in (control, self._wakeup_read):
             self._selector.register(source, selectors.EVENT_READ)
         self.started: list[int] = []

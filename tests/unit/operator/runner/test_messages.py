@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dljob_operator.json_texts import JsonTexts, text_of
-from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
+from dljob_operator.runner.messages import Frame, FrameReader, RunEnding, RunRequest, RunResult, TaskFailure
 
 _JSON = st.dictionaries(st.text(), st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text())))
 
@@ -56,14 +56,16 @@ def test_objects_from_the_cache_are_not_encoded_again(monkeypatch: pytest.Monkey
 
 
 def test_a_result_survives_the_way_whatever_a_role_put_into_it() -> None:
-    result = RunResult(RunOutcome.COMPLETED, (Failure("t", "m"),), {"ok": 1}, ({"jobs": [{"x": {1, 2}}]},))
+    result = RunResult(RunEnding.COMPLETED, (TaskFailure("t", "m"),), {"ok": 1}, ({"jobs": [{"x": {1, 2}}]},))
     back = RunResult.from_body(result.to_body(), 0.1, "out")
     assert (back.failures, back.stats, back.seconds, back.output) == (result.failures, {"ok": 1}, 0.1, "out")
     assert back.reports[0]["jobs"][0]["x"] == "{1, 2}"
 
 
 def test_only_a_completed_run_without_failures_is_ok() -> None:
-    assert RunResult(RunOutcome.COMPLETED).ok
-    assert not RunResult(RunOutcome.COMPLETED, (Failure("a", "b"),)).ok
-    assert not RunResult(RunOutcome.TIMED_OUT).ok
-    assert RunResult(RunOutcome.CRASHED, (Failure("", "gone"), Failure("task", "bad"))).message == "gone\ntask: bad"
+    assert RunResult(RunEnding.COMPLETED).ok
+    assert not RunResult(RunEnding.COMPLETED, (TaskFailure("a", "b"),)).ok
+    assert not RunResult(RunEnding.TIMED_OUT).ok
+    assert (
+        RunResult(RunEnding.CRASHED, (TaskFailure("", "gone"), TaskFailure("task", "bad"))).message == "gone\ntask: bad"
+    )

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner import RunEnding, RunnerClient, RunRequest, RunResult, Target
 from dljob_operator.runner.client import RunnerError, _PendingRun
 from dljob_operator.runner.messages import Frame
 
@@ -262,7 +262,7 @@ def test_a_string_that_is_not_unsafe_is_a_template(run: Run) -> None:
 
 def test_a_failed_task_is_named_with_its_message(run: Run) -> None:
     result = run("fails", word="luck")
-    assert result.ending is RunOutcome.COMPLETED
+    assert result.ending is RunEnding.COMPLETED
     assert not result.ok
     assert [(failure.task, failure.message) for failure in result.failures] == [("fails : Break", "no luck")]
     assert "never" not in result.output
@@ -292,7 +292,7 @@ def test_the_fork_server_has_no_threads_and_its_runs_can_add_hosts(runner: Runne
 
 def test_a_role_that_cannot_be_parsed_fails_its_own_runs_only(run: Run) -> None:
     result = run("broken")
-    assert result.ending is RunOutcome.COMPLETED
+    assert result.ending is RunEnding.COMPLETED
     assert "main.yml" in result.message
     assert run("echo", word="still").ok
 
@@ -320,7 +320,7 @@ def test_a_run_that_times_out_is_killed_with_its_descendants(runner: RunnerClien
     for timeout in _TIMEOUTS:
         started = time.monotonic()
         result = run("waits", timeout=timeout, pid_file=str(pids))
-        assert result.ending is RunOutcome.TIMED_OUT
+        assert result.ending is RunEnding.TIMED_OUT
         assert f" {timeout} s" in result.message
         assert time.monotonic() - started < timeout + 13
         assert runner.running == 0, "another run may begin"
@@ -334,7 +334,7 @@ def test_a_run_that_prints_without_end_does_not_block_others(runner: RunnerClien
         flood = runner.submit(RunRequest("prints", {}, timeout=timeout))
         assert runner.run(RunRequest("echo", {"word": "meanwhile"}, timeout=60)).ok
         result = flood.result(timeout + 30)
-        assert result.ending is RunOutcome.TIMED_OUT
+        assert result.ending is RunEnding.TIMED_OUT
         if len(result.output) > 1000:
             break
     assert 1000 < len(result.output) <= 16 * 1024
@@ -342,7 +342,7 @@ def test_a_run_that_prints_without_end_does_not_block_others(runner: RunnerClien
 
 def test_a_child_that_is_killed_ends_its_own_run_only_and_its_workers(run: Run, tmp_path: Path) -> None:
     result = run("crashes", pid_file=str(tmp_path / "pid"))
-    assert result.ending is RunOutcome.CRASHED
+    assert result.ending is RunEnding.CRASHED
     assert "signal 9" in result.message
     _assert_all_end([int((tmp_path / "pid").read_text())])
     assert run("echo", word="fine").ok
@@ -358,7 +358,7 @@ def test_no_more_than_the_concurrency_run_at_a_time(runner: RunnerClient, tmp_pa
     pids.append([int(pid) for pid in _wait_for(files[2]).split()])
     for child, _, _ in pids[1:]:
         os.kill(child, signal.SIGKILL)
-    assert [future.result(30).ending for future in futures] == [RunOutcome.CRASHED] * 3
+    assert [future.result(30).ending for future in futures] == [RunEnding.CRASHED] * 3
     _assert_all_end([pid for processes in pids for pid in processes])
 
 
@@ -369,7 +369,7 @@ def test_a_killed_fork_server_ends_its_runs_and_is_replaced(runner: RunnerClient
     assert old is not None
     os.kill(old, signal.SIGKILL)
     result = future.result(30)
-    assert result.ending is RunOutcome.CRASHED
+    assert result.ending is RunEnding.CRASHED
     assert "signal 9" in result.message
     _assert_all_end(pids)
     # A request for the next process waits until that one is warm.
@@ -387,9 +387,9 @@ def test_closing_cancels_pending_runs_and_leaves_no_process(roles: Path, tmp_pat
     assert fork_server is not None
     warm.close()
     warm.close()
-    assert running.result(0).ending is RunOutcome.CANCELLED
-    assert queued.result(0).ending is RunOutcome.CANCELLED
-    assert warm.run(RunRequest("echo", {"word": "x"})).ending is RunOutcome.CANCELLED
+    assert running.result(0).ending is RunEnding.CANCELLED
+    assert queued.result(0).ending is RunEnding.CANCELLED
+    assert warm.run(RunRequest("echo", {"word": "x"})).ending is RunEnding.CANCELLED
     _assert_all_end([*pids, fork_server])
 
 
@@ -471,7 +471,7 @@ def test_a_slot_that_has_just_become_free_is_not_stuck(monkeypatch: pytest.Monke
     }
     assert not client._is_stuck()
     client._handle_frame(
-        Frame({"type": "done", "id": 1, "ending": RunOutcome.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}")
+        Frame({"type": "done", "id": 1, "ending": RunEnding.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}")
     )
     assert list(client._pending_runs) == [2]
     assert not client._is_stuck()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target, fork_server
+from dljob_operator.runner import RunEnding, RunnerClient, RunRequest, RunResult, Target, fork_server
 
 _TASK = """
     import os, time
@@ -81,7 +81,7 @@ def _request(target: str, sleep: float = 0) -> RunRequest:
 
 
 def _words(result: RunResult) -> list[str]:
-    assert result.ending is RunOutcome.COMPLETED, result
+    assert result.ending is RunEnding.COMPLETED, result
     return str(result.reports[0]["jobs"][0]["message"]).split(" ")
 
 
@@ -128,7 +128,7 @@ def test_a_worker_that_ends_before_it_has_read_its_request_is_reported(client: R
     lost = client.submit(dataclasses.replace(_request("one"), snapshot=large))
     _words(client.run(_request("two")))  # the fork server has begun to write the large one
     os.kill(stopped, signal.SIGKILL)
-    assert lost.result(60).ending is RunOutcome.CRASHED
+    assert lost.result(60).ending is RunEnding.CRASHED
     assert _words(client.run(_request("one")))[0] != str(stopped)
 
 
@@ -137,7 +137,7 @@ def test_a_late_event_of_a_pipe_that_was_closed_meanwhile_is_no_error(tmp_path: 
     child = fork_server._Child(1, 0, -1, -1, tmp_path, 0.0, 0.0, pool="one")
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        server = fork_server.ForkServer(ours, Any, tmp_path, fork_server.Limits(1, 1.0), Any)
+        server = fork_server.ForkServer(ours, Any, tmp_path, fork_server.WorkerLimits(1, 1.0), Any)
         server._write_request(child)
         server._close_work_pipe(child)
 

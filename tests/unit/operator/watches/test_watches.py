@@ -7,7 +7,7 @@ import pytest
 
 from dljob_operator.watches import (
     GVK,
-    Surroundings,
+    ProcessState,
     Watch,
     WatchesError,
     crds_directory,
@@ -19,37 +19,37 @@ _ENTRY = "- {group: kubeflow.org, version: v1, kind: MXJob, role: mxnet"
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
+def process(tmp_path: Path) -> ProcessState:
     """A working directory with the role `mxnet`, and nothing else that could be found."""
     (tmp_path / "roles" / "mxnet").mkdir(parents=True)
-    return Surroundings({"HOME": str(tmp_path / "home")}, tmp_path, ())
+    return ProcessState({"HOME": str(tmp_path / "home")}, tmp_path, ())
 
 
-def _load(around: Surroundings, text: str) -> tuple[Watch, ...]:
-    path = around.cwd / "watches.yaml"
+def _load(process: ProcessState, text: str) -> tuple[Watch, ...]:
+    path = process.cwd / "watches.yaml"
     path.write_text(text)
-    return load_watches(path, around)
+    return load_watches(path, process)
 
 
-def _problem(around: Surroundings, text: str) -> str:
+def _problem(process: ProcessState, text: str) -> str:
     with pytest.raises(WatchesError) as caught:
-        _load(around, text)
+        _load(process, text)
     assert len(caught.value.problems) == 1, caught.value.problems
     return caught.value.problems[0]
 
 
-def test_an_entry_has_ansible_operators_defaults(around: Surroundings) -> None:
-    (watch,) = _load(around, _ENTRY + "}")
-    assert watch == Watch(GVK("kubeflow.org", "v1", "MXJob"), role=around.cwd / "roles" / "mxnet")
+def test_an_entry_has_ansible_operators_defaults(process: ProcessState) -> None:
+    (watch,) = _load(process, _ENTRY + "}")
+    assert watch == Watch(GVK("kubeflow.org", "v1", "MXJob"), role=process.cwd / "roles" / "mxnet")
     assert (watch.manage_status, watch.snake_case_parameters, watch.mark_unsafe) == (True, True, False)
     assert (watch.max_runner_artifacts, watch.watch_dependent_resources) == (20, True)
     assert not watch.batchable
 
 
-def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
-    (around.cwd / "end.yml").touch()
+def test_every_key_of_ansible_operators_is_read(process: ProcessState) -> None:
+    (process.cwd / "end.yml").touch()
     (watch,) = _load(
-        around,
+        process,
         """
 - version: v1
   kind: Database
@@ -82,7 +82,7 @@ def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
     assert watch.blacklist == (GVK("", "v1", "Pod"),)
     assert watch.selector == "app=a,tier in (x,y),!old"
     assert watch.finalizer is not None
-    assert watch.finalizer.playbook == around.cwd / "end.yml"
+    assert watch.finalizer.playbook == process.cwd / "end.yml"
     assert watch.finalizer.vars == {"state": "absent"}
 
 
@@ -112,8 +112,8 @@ def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
         (", finalizer: {name: x/y, role: nowhere}}", "finalizer.role", "nowhere"),
     ],
 )
-def test_a_broken_key_is_named_with_its_entry(around: Surroundings, rest: str, named: str, said: str) -> None:
-    problem = _problem(around, _ENTRY + rest)
+def test_a_broken_key_is_named_with_its_entry(process: ProcessState, rest: str, named: str, said: str) -> None:
+    problem = _problem(process, _ENTRY + rest)
     assert problem.startswith(f"entry 1 (kubeflow.org/v1 MXJob): {named}: ")
     assert said in problem
 
@@ -136,15 +136,15 @@ def test_a_broken_key_is_named_with_its_entry(around: Surroundings, rest: str, n
         ("- {group: a.b, version: v1, kind: X, playbook: no.yml}", "the playbook 'no.yml' was not found"),
     ],
 )
-def test_a_broken_file_is_refused_and_says_why(around: Surroundings, text: str, said: str) -> None:
-    assert said in _problem(around, text)
+def test_a_broken_file_is_refused_and_says_why(process: ProcessState, text: str, said: str) -> None:
+    assert said in _problem(process, text)
 
 
-def test_all_problems_are_reported_together(around: Surroundings) -> None:
+def test_all_problems_are_reported_together(process: ProcessState) -> None:
     with pytest.raises(WatchesError) as caught:
-        _load(around, _ENTRY + ", x: 1, reconcilePeriod: y}\n- {}")
+        _load(process, _ENTRY + ", x: 1, reconcilePeriod: y}\n- {}")
     assert len(caught.value.problems) == 5
-    assert all(str(around.cwd / "watches.yaml") in line for line in str(caught.value).splitlines())
+    assert all(str(process.cwd / "watches.yaml") in line for line in str(caught.value).splitlines())
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load_watches(tmp_path / "nowhere.yaml")
 
 
-def test_the_environment_is_filled_in_and_what_it_lacks_stays(around: Surroundings) -> None:
-    around = Surroundings({"ROLE": "mxnet", "PERIOD": "5m"}, around.cwd, ())
+def test_the_environment_is_filled_in_and_what_it_lacks_stays(process: ProcessState) -> None:
+    process = ProcessState({"ROLE": "mxnet", "PERIOD": "5m"}, process.cwd, ())
     (watch,) = _load(
-        around,
+        process,
         "- {group: a.b, version: v1, kind: X, role: $ROLE, reconcilePeriod: '${PERIOD}', vars: {a: '${UNSET}'}}",
     )
     assert (watch.reconcile_period, watch.vars) == (300.0, {"a": "${UNSET}"})
@@ -177,7 +177,7 @@ class TestWhereARoleIsFound:
         ]
         for place in places:
             place.mkdir(parents=True)
-        around = Surroundings(
+        process = ProcessState(
             {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_ROLES_PATH": f"{tmp_path}/none:{roles}"},
             cwd,
             ("", str(cluster_info)),
@@ -185,16 +185,16 @@ class TestWhereARoleIsFound:
         path = beside / "watches.yaml"
         path.write_text("- {group: a.b, version: v1, kind: X, role: dljob.operator.mxnet}")
         for place in places:
-            assert load_watches(path, around)[0].role == place
+            assert load_watches(path, process)[0].role == place
             place.rmdir()
         with pytest.raises(WatchesError) as caught:
-            load_watches(path, around)
+            load_watches(path, process)
         assert "'dljob.operator.mxnet' was not found" in str(caught.value)
         assert all(str(place) in str(caught.value) for place in places)
 
-    def test_an_absolute_path_is_the_place(self, around: Surroundings, tmp_path: Path) -> None:
+    def test_an_absolute_path_is_the_place(self, process: ProcessState, tmp_path: Path) -> None:
         (tmp_path / "mine").mkdir()
-        (watch,) = _load(around, f"- {{group: a.b, version: v1, kind: X, role: {tmp_path}/mine}}")
+        (watch,) = _load(process, f"- {{group: a.b, version: v1, kind: X, role: {tmp_path}/mine}}")
         assert watch.role == tmp_path / "mine"
 
 
@@ -202,8 +202,8 @@ def test_the_projects_own_watches_file_is_good(tmp_path: Path) -> None:
     root = Path(__file__).parents[4]
     (tmp_path / "ansible_collections" / "dljob").mkdir(parents=True)
     (tmp_path / "ansible_collections" / "dljob" / "operator").symlink_to(root)
-    around = Surroundings({"ANSIBLE_COLLECTIONS_PATH": str(tmp_path)}, tmp_path, ())
-    kinds = {str(watch.gvk) for watch in load_watches(root / "watches.yaml", around)}
+    process = ProcessState({"ANSIBLE_COLLECTIONS_PATH": str(tmp_path)}, tmp_path, ())
+    kinds = {str(watch.gvk) for watch in load_watches(root / "watches.yaml", process)}
     assert kinds >= {"fioravanzo.org/v1alpha1 MXJob", "mpba.fbk.eu/v1 MXJob", "kubeflow.org/v1 MXJob"}
 
 
@@ -215,45 +215,45 @@ def _installed(cluster_info: Path) -> Path:
     return collection
 
 
-def test_the_working_directorys_watches_file_comes_first(around: Surroundings, tmp_path: Path) -> None:
-    around = replace(around, python_path=(str(tmp_path / "cluster_info"),))
+def test_the_working_directorys_watches_file_comes_first(process: ProcessState, tmp_path: Path) -> None:
+    process = replace(process, python_path=(str(tmp_path / "cluster_info"),))
     installed = _installed(tmp_path / "cluster_info")
-    assert default_watches_file(around) == installed / "watches.yaml"
-    (around.cwd / "watches.yaml").touch()
-    assert default_watches_file(around) == Path("watches.yaml")
+    assert default_watches_file(process) == installed / "watches.yaml"
+    (process.cwd / "watches.yaml").touch()
+    assert default_watches_file(process) == Path("watches.yaml")
 
 
 def test_without_any_watches_file_the_working_directorys_is_the_one_that_is_missing(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+    process: ProcessState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(around.cwd)
+    monkeypatch.chdir(process.cwd)
     with pytest.raises(WatchesError, match=r"^watches\.yaml: cannot be read.*--watches-file"):
-        load_watches(default_watches_file(around), around)
+        load_watches(default_watches_file(process), process)
 
 
 def test_of_several_collections_the_watches_file_is_beside_the_roles_that_are_used(
-    around: Surroundings, tmp_path: Path
+    process: ProcessState, tmp_path: Path
 ) -> None:
     found = {}
     for place in ("configured", "cluster_info"):
         found[place] = _installed(tmp_path / place)
         (found[place] / "roles" / "mxnet").mkdir(parents=True)
-    environ = {**around.environ, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "configured")}
-    around = replace(around, environ=environ, python_path=("", str(tmp_path / "cluster_info")))
-    assert default_watches_file(around) == found["configured"] / "watches.yaml"
-    (watch,) = _load(around, "[{group: a.b, version: v1, kind: X, role: dljob.operator.mxnet}]")
+    environ = {**process.environ, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "configured")}
+    process = replace(process, environ=environ, python_path=("", str(tmp_path / "cluster_info")))
+    assert default_watches_file(process) == found["configured"] / "watches.yaml"
+    (watch,) = _load(process, "[{group: a.b, version: v1, kind: X, role: dljob.operator.mxnet}]")
     assert watch.role == found["configured"] / "roles" / "mxnet"
 
 
 def test_definitions_are_beside_the_watches_file_or_those_of_the_collection(
-    around: Surroundings, tmp_path: Path
+    process: ProcessState, tmp_path: Path
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    assert crds_directory(own / "watches.yaml", around) == own / "crds"
-    around = replace(around, python_path=(str(tmp_path / "cluster_info"),))
+    assert crds_directory(own / "watches.yaml", process) == own / "crds"
+    process = replace(process, python_path=(str(tmp_path / "cluster_info"),))
     installed = _installed(tmp_path / "cluster_info")
-    assert crds_directory(installed / "watches.yaml", around) == installed / "crds"
-    assert crds_directory(own / "watches.yaml", around) == installed / "crds"
+    assert crds_directory(installed / "watches.yaml", process) == installed / "crds"
+    assert crds_directory(own / "watches.yaml", process) == installed / "crds"
     (own / "crds").mkdir()
-    assert crds_directory(own / "watches.yaml", around) == own / "crds"
+    assert crds_directory(own / "watches.yaml", process) == own / "crds"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
     batch_job,
@@ -12,10 +13,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects impor
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.owned_objects import Key
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import suspension
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_ALL,
     CLEAN_NONE,
@@ -26,6 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     REASON_INVALID,
     REASON_REFUSED,
     RESTART_ALWAYS,
+    STATE_FAILED,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -158,6 +162,16 @@ def leaves_nothing(job: DLJob) -> bool:
     # Restarting takes the place of Running
     never_ran = all(conditions.get_condition(found, x) is None for x in (CONDITION_RUNNING, CONDITION_RESTARTING))
     return is_refused(job) and never_ran
+
+
+def never_began(status: Mapping[str, Any]) -> bool:
+    """Whether the job was invalid from its beginning, or since it was suspended: then no pod of it is to be kept.
+
+    Of one that ran, that Kubernetes refused a pod, and that an edit then made invalid, cleanPodPolicy has decided.
+    """
+    is_invalid = as_mapping(status.get("failure")).get("reason") == REASON_INVALID
+    has_begun = bool(status.get("startTime")) and not suspension.is_recorded(status)
+    return is_invalid and outcome(status) == STATE_FAILED and not has_begun
 
 
 def _serves_pods(key: Key, found: OwnedObject) -> bool:

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.failure import action_for, is_fatal
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.pod_failure_policy import COUNTED
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.retries import key
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
@@ -88,16 +88,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     correct whatever fails in between. The attempt of a pod is the number of failures before it, whether counted for the
     limits or ignored.
     """
-    starts: list[PodToCreate] = []
-    deletions: list[Deletion] = []
-    counts, ignored = dict(progress.retries), dict(progress.ignored)
-    restarted: list[PodState] = []
-    waits: list[float] = []
-    awaited: list[PodState] = []
     by_replica: dict[str, list[PodState]] = {}
     for pod in observed.pods:
         by_replica.setdefault(key(pod.type, pod.index), []).append(pod)
-
     old = of_another_template(job, observed, progress)
     # one that terminates was asked to before a pod that is there now began: that one does not use it
     is_anew = any(not pod.deleting for pod in old)
@@ -105,57 +98,102 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     goes_first = is_anew and any(
         not pod.deleting for group in job.groups if not group.resizable for pod in observed.pods_of(group.type)
     )
+    found = _Collected(job, progress, now, is_anew, goes_first)
     for group, index in job.tasks():
         name = key(group.type, index)
-        pods = by_replica.pop(name, [])
-        if not pods:
-            is_held_back = bool(old) and not group.resizable
-            if index not in progress.completed.get(group.type.lower(), ()) and not is_held_back:
-                starts.append(PodToCreate(group, index, counts.get(name, 0) + ignored.get(name, 0)))
-            continue
-        current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
-        deletions.extend(delete(p) for p in others if not p.deleting)
-        is_kept = is_current(current, progress) and (group.resizable or not is_anew)
-        action = action_for(job, current) if is_kept else ""
-        failures = counts.get(name, 0) + ignored.get(name, 0)
-        is_caused = current.uid in progress.consequences
-        if current.uid in progress.undecided:
-            continue
-        if current.deleting:
-            if action in COUNTED and failures <= current.attempt:
-                counts[name] = counts.get(name, 0) + current.attempt + 1 - failures
-                restarted.append(current)
-            if index not in progress.completed.get(group.type.lower(), ()):
-                awaited.append(current)
-            continue
-        if not is_kept:
-            if not (goes_first and group.resizable):
-                deletions.append(delete(current))
-        elif group.type == job.elastic_type and not is_caused and is_fatal(job, group, current):
-            continue  # it failed permanently; keep it for its log
-        elif action == ACTION_FAIL_JOB and not is_caused:
-            continue  # the job fails, and has no attempt to count
-        elif has_failed(current) and current.disrupted and action not in COUNTED:
-            # the cluster ended it: no delay, and backoffLimit does not count it
-            restarted.append(current)
-            deletions.append(delete(current))
-        elif has_failed(current):
-            wait = backoff.remaining_delay(current, now)
-            if failures <= current.attempt:
-                # based on the pod's attempt, so that counting again from a stale cache gives the same number
-                counter = ignored if action == ACTION_IGNORE else counts
-                counter[name] = counter.get(name, 0) + current.attempt + 1 - failures
-                restarted.append(current)
-                waits.append(wait)
-            elif wait > 0:
-                waits.append(wait)
-            else:
-                deletions.append(delete(current))
+        pods = by_replica.pop(name, None)
+        if pods:
+            found.with_pods(group, name, pods)
+        elif (group.resizable or not old) and not found.is_completed(group, index):
+            found.starts.append(PodToCreate(group, index, found.failures(name)))
     # pods of replicas that the job no longer has
     resizable = {group.type.lower() for group in job.groups if group.resizable}
     surplus = (pod for pods in by_replica.values() for pod in pods if not pod.deleting)
-    deletions.extend(delete(pod) for pod in surplus if not (goes_first and pod.type in resizable))
-    wait_for = min(waits, default=None)
-    return ReplicaActions(
-        tuple(starts), tuple(deletions), counts, tuple(restarted), wait_for, ignored=ignored, awaited=tuple(awaited)
-    )
+    found.deletions.extend(delete(pod) for pod in surplus if not (goes_first and pod.type in resizable))
+    return found.actions()
+
+
+class _Collected:
+    """What the replicas need that have been looked at."""
+
+    def __init__(self, job: DLJob, progress: Progress, now: datetime, is_anew: bool, goes_first: bool) -> None:
+        self._job = job
+        self._progress = progress
+        self._now = now
+        self._is_anew = is_anew
+        self._goes_first = goes_first
+        self._counts, self._ignored = dict(progress.retries), dict(progress.ignored)
+        self.starts: list[PodToCreate] = []
+        self._restarted: list[PodState] = []
+        self._waits: list[float] = []
+        self._awaited: list[PodState] = []
+        self.deletions: list[Deletion] = []
+
+    def actions(self) -> ReplicaActions:
+        return ReplicaActions(
+            tuple(self.starts),
+            tuple(self.deletions),
+            self._counts,
+            tuple(self._restarted),
+            min(self._waits, default=None),
+            ignored=self._ignored,
+            awaited=tuple(self._awaited),
+        )
+
+    def with_pods(self, group: ReplicaGroup, name: str, pods: list[PodState]) -> None:
+        """Keep, count or delete the newest of the ``pods`` of a replica, and delete the others."""
+        current = pods[0]
+        if len(pods) > 1:
+            current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
+            self.deletions.extend(delete(p) for p in others if not p.deleting)
+        is_kept = is_current(current, self._progress) and (group.resizable or not self._is_anew)
+        action = action_for(self._job, current) if is_kept else ""
+        if current.uid in self._progress.undecided:
+            return
+        if current.deleting:
+            self._terminates(group, name, current, action)
+        elif not is_kept:
+            if not (self._goes_first and group.resizable):
+                self.deletions.append(delete(current))
+        elif has_failed(current) and not self._is_final(group, current, action):
+            self._failed(name, current, action)
+
+    def _terminates(self, group: ReplicaGroup, name: str, pod: PodState, action: str) -> None:
+        failures = self.failures(name)
+        if action in COUNTED and failures <= pod.attempt:
+            self._count(self._counts, name, pod, failures)
+        if not self.is_completed(group, pod.index):
+            self._awaited.append(pod)
+
+    def _is_final(self, group: ReplicaGroup, pod: PodState, action: str) -> bool:
+        """Whether the failure is permanent, so that the pod is kept for its log, or the job fails and has no attempt to
+        count."""
+        if pod.uid in self._progress.consequences:
+            return False
+        return action == ACTION_FAIL_JOB or (group.type == self._job.elastic_type and is_fatal(self._job, group, pod))
+
+    def _failed(self, name: str, pod: PodState, action: str) -> None:
+        if pod.disrupted and action not in COUNTED:
+            # the cluster ended it: no delay, and backoffLimit does not count it
+            self._restarted.append(pod)
+            self.deletions.append(delete(pod))
+            return
+        wait, failures = backoff.remaining_delay(pod, self._now), self.failures(name)
+        if failures <= pod.attempt:
+            self._count(self._ignored if action == ACTION_IGNORE else self._counts, name, pod, failures)
+            self._waits.append(wait)
+        elif wait > 0:
+            self._waits.append(wait)
+        else:
+            self.deletions.append(delete(pod))
+
+    def _count(self, counter: dict[str, int], name: str, pod: PodState, failures: int) -> None:
+        # based on the pod's attempt, so that counting again from a stale cache gives the same number
+        counter[name] = counter.get(name, 0) + pod.attempt + 1 - failures
+        self._restarted.append(pod)
+
+    def failures(self, name: str) -> int:
+        return self._counts.get(name, 0) + self._ignored.get(name, 0)
+
+    def is_completed(self, group: ReplicaGroup, index: int) -> bool:
+        return index in self._progress.completed.get(group.type.lower(), ())

@@ -64,22 +64,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     previous attempt. It keeps failed pods until the restart delay has passed, because the delay starts when their
     containers ended.
     """
-    sizes = {group.type.lower(): group.replicas for group in job.groups}
-    current_pods: dict[tuple[str, int], PodState] = {}
-    stale: list[PodState] = []
     old = of_another_template(job, observed, progress)
-    is_anew = any(not pod.deleting for pod in old)
-    resizable = {group.type.lower() for group in job.groups if group.resizable}
-    for pod in observed.pods:
-        # one that terminates with them was deleted for them, and has not failed
-        begins_anew = pod.type not in resizable and (is_anew or bool(old and pod.deleting))
-        is_kept = is_current(pod, progress) and not begins_anew
-        is_member = is_kept and pod.index < sizes.get(pod.type, 0)
-        if is_member and pod.attempt == progress.attempt:
-            current_pods[pod.type, pod.index] = pod
-        else:
-            stale.append(pod)
-
+    current_pods, stale = _by_attempt(job, observed, progress, old)
     missing = [
         PodToCreate(group, index, progress.attempt)
         for group, index in job.tasks()
@@ -103,11 +89,37 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         return ReplicaActions((), (), counts, ended, 0.0, begins=progress.attempt + 1)
 
     # as in `replicas`, the others go before those in which they have started processes
-    first = [pod for pod in stale if is_anew and pod.type not in resizable and not pod.deleting]
+    is_anew = any(not pod.deleting for pod in old)
+    first = [pod for pod in stale if is_anew and pod.type not in _resizable(job) and not pod.deleting]
     deletions, wait = deletions_of(first or stale, now)
     awaited = tuple(pod for pod in stale if pod.deleting) if missing else ()
     starts = tuple(missing) if not stale else ()
     return ReplicaActions(starts, deletions, dict(progress.retries), (), wait or None, awaited=awaited)
+
+
+def _by_attempt(
+    job: DLJob, observed: Observed, progress: Progress, old: Sequence[PodState]
+) -> tuple[dict[tuple[str, int], PodState], list[PodState]]:
+    """The pods of the present attempt, by replica, and the others. ``old`` are those of another template."""
+    sizes = {group.type.lower(): group.replicas for group in job.groups}
+    resizable = _resizable(job)
+    is_anew = any(not pod.deleting for pod in old)
+    current_pods: dict[tuple[str, int], PodState] = {}
+    stale: list[PodState] = []
+    for pod in observed.pods:
+        # one that terminates with them was deleted for them, and has not failed
+        begins_anew = pod.type not in resizable and (is_anew or bool(old and pod.deleting))
+        is_kept = is_current(pod, progress) and not begins_anew
+        is_member = is_kept and pod.index < sizes.get(pod.type, 0)
+        if is_member and pod.attempt == progress.attempt:
+            current_pods[pod.type, pod.index] = pod
+        else:
+            stale.append(pod)
+    return current_pods, stale
+
+
+def _resizable(job: DLJob) -> set[str]:
+    return {group.type.lower() for group in job.groups if group.resizable}
 
 
 def _replicas(completed: Mapping[str, set[int]]) -> Iterator[tuple[str, int]]:

@@ -17,12 +17,12 @@ _ALWAYS = ("pods", "services")
 """Kinds that every job has. The command about the leftovers of one names these and the kind whose name is taken."""
 
 
-def explain(manifest: Mapping[str, Any], present: Mapping[str, Any], job: Mapping[str, Any]) -> str:
-    """The sentence about ``present``, which has the name that ``job`` needs for ``manifest``."""
+def explain(manifest: Mapping[str, Any], present: Mapping[str, Any], resource: Mapping[str, Any]) -> str:
+    """The sentence about ``present``, which has the name that the job ``resource`` needs for ``manifest``."""
     name = f"{manifest['kind']}/{manifest['metadata']['name']}"
     text = f"{name}: an object of that name exists and does not belong to this job"
     controller = controller_of(present)
-    leftover = _label_of_leftovers(present, job) if controller is None else ""
+    leftover = _label_of_leftovers(present, resource) if controller is None else ""
     if leftover:
         kinds = ",".join(sorted({*_ALWAYS, owned_kind(manifest).plural}))
         return (
@@ -33,14 +33,14 @@ def explain(manifest: Mapping[str, Any], present: Mapping[str, Any], job: Mappin
     return f"{text}{whose}; the job waits until it is gone: delete it, or rename the job"
 
 
-def _label_of_leftovers(present: Mapping[str, Any], job: Mapping[str, Any]) -> str:
+def _label_of_leftovers(present: Mapping[str, Any], resource: Mapping[str, Any]) -> str:
     """The label ``<name>=<value>`` of all objects of the deleted job to which ``present`` belonged; "" where none did.
 
     ``kubectl delete --cascade=orphan`` of a job leaves them, and so does a backup that restores them without it.
     """
     labels = as_mapping(as_mapping(present.get("metadata")).get("labels"))
     uid = labels.get(c.LABEL_JOB_UID)
-    if labels.get(c.LABEL_MANAGED_BY) == c.MANAGER and uid and uid != job["metadata"].get("uid"):
+    if labels.get(c.LABEL_MANAGED_BY) == c.MANAGER and uid and uid != resource["metadata"].get("uid"):
         return f"{c.LABEL_JOB_UID}={uid}"
-    name = job["metadata"]["name"]
+    name = resource["metadata"]["name"]
     return f"{c.LABEL_JOB_NAME_V1}={name}" if labels.get(c.LABEL_JOB_NAME_V1) == name else ""

@@ -9,14 +9,14 @@ import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB
 
-from dljob_operator.watches import Surroundings, Watch, load_watches
+from dljob_operator.watches import ProcessState, Watch, load_watches
 
 ROOT = Path(__file__).resolve().parents[5]
 ALL, PLAIN = ROOT / "watches.yaml", ROOT / "watches.ansible-operator.yaml"
 
 
 def load(path: Path) -> tuple[Watch, ...]:
-    return load_watches(path, Surroundings.of_this_process())
+    return load_watches(path, ProcessState.of_this_process())
 
 
 def names(path: Path) -> list[tuple[str, str]]:

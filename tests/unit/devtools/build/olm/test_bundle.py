@@ -198,7 +198,7 @@ def test_the_operator_can_do_what_each_install_mode_asks(
     (given,) = (entry for entry in container["env"] if entry["name"] == "WATCH_NAMESPACE")
     assert given["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.annotations['olm.targetNamespaces']"
     monkeypatch.setenv("WATCH_NAMESPACE", targets)
-    assert cli._namespaces(cli._parser().parse_args(["run"])) == watched
+    assert cli.parse(["run"]).namespace == watched
 
 
 def test_descriptors_are_of_existing_fields(bundle: Bundle) -> None:

@@ -33,7 +33,7 @@ def test_the_environment_names_an_ansible_operator(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ansible_operator, "WATCHES", tmp_path / "new" / "watches.yaml")
     ansible_operator.main([word for word in command.words[2:] if word != "--install-crds"])
     assert Path(os.environ[supervise.COMPILED], "ansible-runner").is_file()
-    options = cli._parser().parse_args(started[3:])
+    options = cli.parse(started[3:])
     assert (options.config_namespace, options.max_concurrent_reconciles) == ("default", 4)
     assert options.command[:3] == ["--", "/bin/ansible-operator", "run"]
     watches = load_watches(tmp_path / "new" / "watches.yaml")

@@ -127,6 +127,8 @@ def test_the_stages_read_the_annotations_of_the_jobs() -> None:
         assert name in text
     templates = [stage["spec"]["next"].get("statusTemplate", "") for stage in pod_stages()]
     assert sum(f'regexMatch "{shapes.UNLUCKY}"' in one for one in templates) == 3
+    killed = [one for one in templates if '{{ if .metadata.deletionTimestamp }}{{ $exit = "137" }}' in one]
+    assert killed == [one for one in templates if "exitCode" in one]
 
 
 def matching(pod: Any) -> list[str]:

@@ -9,8 +9,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.own
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan as plan_
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import slices
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.settings import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan, PodToCreate
 from support.builders import MXNET, MXJob, grouped
 from support.fake_cluster import FakeCluster

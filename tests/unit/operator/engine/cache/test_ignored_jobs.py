@@ -14,8 +14,8 @@ from dljob_operator.engine.cache import ignored_jobs as module
 from dljob_operator.engine.cache.ignored_jobs import IgnoredJobs
 from dljob_operator.engine.cache.informer_set import InformerSet
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.events import EventRecorder
-from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import Watch
 
 
@@ -46,7 +46,7 @@ def api() -> FakeKubeApi:
 @pytest.fixture
 def watching(api: FakeKubeApi) -> Iterator[InformerSet]:
     """An informer set of which only the thread that writes Events runs."""
-    made = InformerSet([Watch(ECHO)], api, Settings(), Queue())
+    made = InformerSet([Watch(ECHO)], api, ControllerSettings(), Queue())
     made._ignored.start()
     yield made
     made._ignored.stop()
@@ -123,7 +123,7 @@ def test_neither_a_slow_api_server_nor_an_error_concerns_the_watch(
 
 def test_an_informer_set_starts_and_stops_the_thread(api: FakeKubeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InformerSet, "_informers", [])
-    informers = InformerSet([Watch(ECHO)], api, Settings(), Queue())
+    informers = InformerSet([Watch(ECHO)], api, ControllerSettings(), Queue())
     informers.start()
     assert informers._ignored._thread.is_alive()
     informers.stop()

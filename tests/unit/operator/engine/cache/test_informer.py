@@ -17,12 +17,12 @@ from support.scripted_server import Exchange, scripted
 
 from dljob_operator.engine.cache import informer as module
 from dljob_operator.engine.cache import transforms, watch_health
-from dljob_operator.engine.cache.informer import Informer, Source
+from dljob_operator.engine.cache.informer import Informer, WatchSource
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE
 from dljob_operator.engine.cache.packing import AsText
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.watch_health import LIST_AGAIN_AFTER
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer
 
 Respond = Callable[[Exchange], None]
@@ -48,7 +48,7 @@ class Watching:
         self.names: list[str] = []
         self.changed = threading.Condition()
         self.informer = Informer(
-            api, Source("pods", lambda: Resource("/api/v1", "pods"), transforms.owned({})), self._on_change
+            api, WatchSource("pods", lambda: ApiResource("/api/v1", "pods"), transforms.owned({})), self._on_change
         )
         self.informer._health = watch_health.WatchHealth("pods", clock)
 
@@ -119,8 +119,8 @@ def test_a_page_is_packed_before_the_next_one_is_read() -> None:
             return super().pack(obj)
 
     changes: list[Change] = []
-    resource = Resource("/api/v1", "pods")
-    source = Source("pods", lambda: resource, transforms.owned({}), packing=Packs)
+    resource = ApiResource("/api/v1", "pods")
+    source = WatchSource("pods", lambda: resource, transforms.owned({}), packing=Packs)
     Informer(api, source, changes.append)._list(resource)
     assert read == [("a", 1), ("b", 2)]
     assert [change.obj["metadata"]["name"] for change in changes] == ["a", "b"]
@@ -237,7 +237,7 @@ def test_rejected_credentials_are_reported_to_liveness(monkeypatch: pytest.Monke
 # An API server in memory, whose lists and watches a test scripts
 
 
-JOBS = Resource("/apis/example.com/v1", "jobs")
+JOBS = ApiResource("/apis/example.com/v1", "jobs")
 
 
 class Served(KubeApi):
@@ -299,8 +299,8 @@ class Followed:
 
     def __init__(self, api: Served, **source: Any) -> None:
         self.words: list[str] = []
-        given = {"what": "pods", "find": lambda: Resource("/api/v1", "pods"), "transform": transforms.owned({})}
-        self.informer = Informer(api, Source(**{**given, **source}), self._on_change)
+        given = {"what": "pods", "find": lambda: ApiResource("/api/v1", "pods"), "transform": transforms.owned({})}
+        self.informer = Informer(api, WatchSource(**{**given, **source}), self._on_change)
 
     def _on_change(self, change: Change) -> None:
         word = "new" if change.old is None else "gone" if change.new is None else "changed"
@@ -520,10 +520,10 @@ def test_before_the_first_list_only_a_forbidden_optional_kind_counts_as_read() -
 @pytest.mark.usefixtures("quick")
 def test_a_kind_that_is_not_served_is_named_once_and_followed_once_it_is(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
-    found: list[Resource | None] = [None]
+    found: list[ApiResource | None] = [None]
     asked = threading.Semaphore(0)
 
-    def find() -> Resource | None:
+    def find() -> ApiResource | None:
         asked.release()
         return found[0]
 
@@ -634,7 +634,7 @@ def test_what_cannot_be_decoded_is_not_worth_a_restart(monkeypatch: pytest.Monke
     monkeypatch.setattr(watch_health, "REJECTED_AFTER", 0.0)
     attempts: list[None] = []
 
-    def find() -> Resource:
+    def find() -> ApiResource:
         attempts.append(None)
         raise RecursionError
 
@@ -667,7 +667,7 @@ def test_a_watch_that_was_long_enough_is_followed_by_the_next_without_a_pause(mo
     monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.0)
     searches: list[None] = []
 
-    def find() -> Resource:
+    def find() -> ApiResource:
         searches.append(None)
         return JOBS
 
@@ -751,7 +751,7 @@ def test_an_informer_that_is_started_late_is_not_stuck() -> None:
     """A standby makes its informers at its start, and starts them when it is the leader."""
     asked, free = threading.Event(), threading.Event()
 
-    def find() -> Resource:
+    def find() -> ApiResource:
         asked.set()
         free.wait(10)
         return JOBS

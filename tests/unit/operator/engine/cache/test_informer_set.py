@@ -17,11 +17,11 @@ from dljob_operator.engine.cache.informer import Informer
 from dljob_operator.engine.cache.informer_set import InformerSet, flow_of
 from dljob_operator.engine.cache.nesting import LIMIT
 from dljob_operator.engine.cache.predicates import Change
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob
 from dljob_operator.engine.queue.fair_queue import Flow
-from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -53,7 +53,7 @@ class Fed:
         self.counted: list[tuple[str, Change]] = []
         count = lambda target, change: self.counted.append((target, change))  # noqa: E731
         watches = watches or (Watch(ECHO),)
-        self.set = InformerSet(watches, KubeApi.__new__(KubeApi), Settings(**settings), self.events, count)
+        self.set = InformerSet(watches, KubeApi.__new__(KubeApi), ControllerSettings(**settings), self.events, count)
 
     def informer(self, what: str, namespace: str = "") -> Informer:
         (found,) = (i for i in self.set._informers if (i.source.what, i.source.namespace) == (what, namespace))
@@ -534,7 +534,7 @@ def owned_by(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
 def with_pods(*watches: Watch, **settings: Any) -> Fed:
     fed = Fed(*watches, **settings)
     for kind in fed.set._kinds.values():
-        kind.resource = Resource("/apis/example.com/v1", "echojobs")
+        kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     fed.fill()
     fed.feed(str(ECHO), "ADDED", job("1"))
     fed.feed("pods", "ADDED", pod("1", "of a known job"))
@@ -552,8 +552,8 @@ def test_an_orphan_is_an_object_of_a_watched_kinds_job_that_the_cache_lacks() ->
     fed = with_pods()
     (found,) = fed.set.orphans()
     assert found.obj["metadata"]["name"] == "left"
-    assert found.job == DeletedJob(Resource("/apis/example.com/v1", "echojobs"), "team", "digits", "gone")
-    assert found.resource == Resource("/api/v1", "pods")
+    assert found.job == DeletedJob(ApiResource("/apis/example.com/v1", "echojobs"), "team", "digits", "gone")
+    assert found.api_resource == ApiResource("/api/v1", "pods")
 
 
 def test_an_incomplete_cache_of_jobs_has_no_orphans() -> None:
@@ -561,7 +561,7 @@ def test_an_incomplete_cache_of_jobs_has_no_orphans() -> None:
     fed.informer(str(ECHO)).synced.clear()
     assert orphans(fed) == []
     fed.informer(str(ECHO)).synced.set()
-    fed.set._kinds[TARGET].resource = None
+    fed.set._kinds[TARGET].api_resource = None
     assert orphans(fed) == []
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from dljob_operator.engine.cache import transforms
-from dljob_operator.engine.cache.informer import Informer, Source
+from dljob_operator.engine.cache.informer import Informer, WatchSource
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE, is_too_deep, outline_list, read_event
-from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 
-ECHO = Resource("/apis/example.com/v1", "echojobs")
+ECHO = ApiResource("/apis/example.com/v1", "echojobs")
 
 
 def nested(levels: int) -> Any:
@@ -45,7 +45,7 @@ class Api(KubeApi):
 
 
 def informer(*jobs: dict[str, Any]) -> Informer:
-    source = Source("echojobs", lambda: ECHO, transforms.custom, "team", from_tenants=True)
+    source = WatchSource("echojobs", lambda: ECHO, transforms.custom, "team", from_tenants=True)
     return Informer(Api(*jobs), source, lambda change: None)
 
 

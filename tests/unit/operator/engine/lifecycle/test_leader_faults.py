@@ -25,12 +25,12 @@ from support.lease_server import LeaseServer, held_by, lease_server
 from support.polling import until
 from support.scripted_server import Exchange
 
-from dljob_operator import cli
+from dljob_operator import cli, run, wiring
 from dljob_operator.engine.kube import KubeApi, NotLeading
 from dljob_operator.engine.lifecycle import leader
 from dljob_operator.engine.lifecycle.fence import FencedRunner
 from dljob_operator.engine.lifecycle.leader import LeaderElector, LeaseName, LeaseTimings
-from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.runner import RunEnding, RunRequest, RunResult
 
 SHORT = LeaseTimings(duration=8.0, deadline=2.0, period=0.1)
 STEADY = LeaseTimings(duration=4.5, deadline=3.0, period=0.1)
@@ -505,10 +505,17 @@ class Runner:
 
     def run(self, request: RunRequest) -> RunResult:
         self.runs += 1
-        return RunResult(RunOutcome.COMPLETED)
+        return RunResult(RunEnding.COMPLETED)
 
     def results(self, request: RunRequest) -> Iterator[RunResult]:
         yield self.run(request)
+
+    def start(self) -> None: ...
+
+    def wait_ready(self, timeout: float | None = None) -> None: ...
+
+    def problem(self) -> str:
+        return ""
 
     def close(self) -> None:
         self.closed.set()
@@ -519,39 +526,55 @@ def test_a_former_leader_starts_no_runs() -> None:
     fenced = FencedRunner(runner, lambda: leads[0])
     assert fenced.changes is runner.changes
     request = RunRequest("v1 Job", {}, [], None, 1.0)
-    assert [fenced.run(request).ending, *(one.ending for one in fenced.results(request))] == [RunOutcome.COMPLETED] * 2
+    assert [fenced.run(request).ending, *(one.ending for one in fenced.results(request))] == [RunEnding.COMPLETED] * 2
     leads[0] = False
     ended = [fenced.run(request), *fenced.results(request)]
     assert [(one.ending, one.message) for one in ended] == [
-        (RunOutcome.CANCELLED, "this operator is no longer the leader")
+        (RunEnding.CANCELLED, "this operator is no longer the leader")
     ] * 2
     assert runner.runs == 2
     fenced.close()
     assert runner.closed.is_set(), "the runs that it has started end"
 
 
-def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: LeaseServer, tmp_path: Path) -> None:
-    arguments = ["--leader-elect", "--leader-election-namespace", "ns", "--leader-elect-renew-deadline", "3s"]
-    options = cli._parser().parse_args(["run", *arguments])
-    stopping, runner, graces = cli._Stopping(), Runner(), []
+def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(
+    server: LeaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, deadline = Runner(), tmp_path / "deadline"
+    graces: list[float] = []
+    left: list[float] = []
 
     class Controller:
-        def wait_ready(self) -> tuple[list[Any], list[Any]]:
-            return [], []
+        """Another process takes the Lease as soon as the runs may begin."""
+
+        def __init__(self, *given: Any, **more: Any) -> None: ...
+
+        def start(self) -> None:
+            assert server.lease is not None
+            left.append(WriteDeadline(deadline).seconds_left)
+            assert server.lease["spec"]["leaseDurationSeconds"] == 6
+            server.write(held_by("other", leaseDurationSeconds=1000))
 
         def stop(self, grace: float) -> None:
             graces.append(grace)
 
-    runner.wait_ready = lambda: None  # type: ignore[attr-defined]
-    deadline = WriteDeadline(tmp_path / "deadline", create=True)
-    elector = cli._elector(options, server.connect(), stopping, runner, deadline)  # type: ignore[arg-type]
-    assert cli._elected(elector, stopping, None)
-    assert deadline.seconds_left > 0
-    assert elector._timings == LeaseTimings(6.0, 3.0, 1.0)
-    server.write(held_by("other", leaseDurationSeconds=1000))
-    with pytest.raises(cli.LeadershipLost, match="another operator is the leader now"):
-        cli._wait(options, Controller(), runner, stopping, None)  # type: ignore[arg-type]
+        def wait_ready(self) -> tuple[list[Any], list[Any]]:
+            return [], []
+
+        def problem(self) -> str:
+            return ""
+
+        not_ready = problem
+
+    api = server.connect()
+    monkeypatch.setattr(KubeApi, "connect", lambda kubeconfig: api)
+    monkeypatch.setattr(wiring, "RunnerClient", lambda *given, **more: runner)
+    monkeypatch.setattr(run, "Controller", Controller)
+    arguments = ["--leader-elect", "--leader-election-namespace", "ns", "--leader-elect-renew-deadline", "3s"]
+    engine = run.EmbeddedEngine(cli.parse(["run", *arguments]), run.Stopping(), deadline)
+    with pytest.raises(run.LeadershipLost, match="another operator is the leader now"):
+        engine.run()
     assert runner.closed.wait(10)
-    assert deadline.seconds_left <= 0
+    assert 0 < left[0] <= 3
+    assert WriteDeadline(deadline).seconds_left <= 0
     assert graces == [0]
-    elector.stop()

@@ -11,12 +11,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.change_count
 from support.clock import Clock
 
 from dljob_operator.engine.controller import Controller
+from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.queue import progress as module
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.progress import Stall
 from dljob_operator.engine.queue.queue import WorkQueue
-from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import GVK, Watch
 
 LIMIT = 600.0
@@ -177,7 +177,7 @@ class Runner:
 def controller(monkeypatch: pytest.MonkeyPatch) -> Controller:
     """Not started; anything that waits is stuck at once."""
     monkeypatch.setattr(module, "MARGIN", -300.0)
-    return Controller([Watch(ECHO)], KubeApi.__new__(KubeApi), Runner(), Settings(run_timeout=300.0))  # type: ignore[arg-type]
+    return Controller([Watch(ECHO)], KubeApi.__new__(KubeApi), Runner(), ControllerSettings(run_timeout=300.0))  # type: ignore[arg-type]
 
 
 def feed(controller: Controller) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from support.clock import Clock
 
+from dljob_operator.engine.controller_settings import LARGEST_BATCH
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.queue import (
     FIRST_BACKOFF,
@@ -17,7 +18,6 @@ from dljob_operator.engine.queue.queue import (
 )
 from dljob_operator.engine.queue.ready_lines import LONG
 from dljob_operator.engine.queue.recent_changes import CONTENTION
-from dljob_operator.engine.settings import LARGEST_BATCH
 
 G = Flow("g", "default")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dljob_operator.engine.controller_settings import LARGEST_BATCH
 from dljob_operator.engine.queue.recent_changes import RecentChanges
-from dljob_operator.engine.settings import LARGEST_BATCH
 
 
 def test_the_job_that_is_forgotten_is_the_one_whose_last_change_is_the_oldest() -> None:

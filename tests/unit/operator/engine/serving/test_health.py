@@ -13,7 +13,7 @@ import pytest
 
 import dljob_operator
 from dljob_operator.engine.serving.health import Health
-from dljob_operator.problem import Problem
+from dljob_operator.failed_check import FailedCheck
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def status(health: Health, path: str) -> int:
 
 
 def test_healthy_immediately_and_ready_once_every_check_says_so(health: Health) -> None:
-    waits = [Problem("a first list is not complete", "the first list of pods is not complete")]
+    waits = [FailedCheck("a first list is not complete", "the first list of pods is not complete")]
     assert status(health, "/healthz") == 200
     assert ask(health, "/readyz") == (503, "the operator is starting; the operator's log says more\n")
     health.ready_checks += [lambda: "", lambda: next(iter(waits), "")]
@@ -47,14 +47,21 @@ def test_healthy_immediately_and_ready_once_every_check_says_so(health: Health) 
     assert status(health, "/") == 404
 
 
-@pytest.mark.parametrize("address", ["", "6789x", "localhost:"])
+def test_without_an_address_nothing_is_served() -> None:
+    made = Health("")
+    made.start()
+    assert (made.port, made.not_ready()) == (0, "the operator is starting")
+    made.stop()
+
+
+@pytest.mark.parametrize("address", ["6789x", "localhost:"])
 def test_an_address_without_a_port_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="write :6789"):
         Health(address)
 
 
 def test_a_thread_that_has_ended_is_reported_and_makes_kubernetes_restart_the_pod(health: Health) -> None:
-    problems = ["", Problem("a worker has ended", "the thread worker 1 has ended")]
+    problems = ["", FailedCheck("a worker has ended", "the thread worker 1 has ended")]
     health.checks += [lambda: "", lambda: problems.pop(0)]
     assert status(health, "/healthz") == 200
     assert ask(health, "/healthz") == (503, "a worker has ended; the operator's log says more\n")
@@ -64,7 +71,7 @@ def test_a_thread_that_has_ended_is_reported_and_makes_kubernetes_restart_the_po
 @pytest.mark.parametrize(
     ("found", "check"),
     [
-        (Problem("a watch fails", "team/digits at https://10.0.0.1:6443: refused"), "a watch fails"),
+        (FailedCheck("a watch fails", "team/digits at https://10.0.0.1:6443: refused"), "a watch fails"),
         ("team/digits at https://10.0.0.1:6443: refused", "a check fails"),
     ],
     ids=["with the name of a check", "without one"],
@@ -83,7 +90,7 @@ def test_the_names_of_checks_are_constants() -> None:
 
 
 def _is_problem(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Problem"
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "FailedCheck"
 
 
 def test_the_log_has_the_details_once_for_each_change(health: Health, caplog: pytest.LogCaptureFixture) -> None:
@@ -91,8 +98,13 @@ def test_the_log_has_the_details_once_for_each_change(health: Health, caplog: py
     problems: list[str] = []
     health.ready_checks.append(lambda: problems.pop(0))
     details = ["the first list of pods is not complete: refused", "pods could not be watched for 61 s: refused"]
-    problems += [Problem("a first list is not complete", details[0]), ""]
-    problems += [Problem("a watch fails", details[1]), Problem("a watch fails", details[1].replace("61", "71")), "", ""]
+    problems += [FailedCheck("a first list is not complete", details[0]), ""]
+    problems += [
+        FailedCheck("a watch fails", details[1]),
+        FailedCheck("a watch fails", details[1].replace("61", "71")),
+        "",
+        "",
+    ]
     answers = [status(health, path) for path in ("/readyz", "/healthz") * len(problems)]
     assert answers == [503, 200, 200, 200, 503, 200, 503, 200, 200, 200, 200, 200]
     logged = [(record.levelname, record.getMessage(), record.__dict__["dljob_fields"]) for record in caplog.records]

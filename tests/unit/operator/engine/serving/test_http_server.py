@@ -21,7 +21,7 @@ from support.polling import until
 
 from dljob_operator.engine.serving.certificate import Certificate
 from dljob_operator.engine.serving.health import Health
-from dljob_operator.engine.serving.http_server import HttpServer, Limits, Request, Response, parse_address
+from dljob_operator.engine.serving.http_server import HttpLimits, HttpRequest, HttpResponse, HttpServer, parse_address
 from dljob_operator.engine.serving.metrics_server import serve_metrics
 
 Start = Callable[..., HttpServer]
@@ -32,11 +32,11 @@ def start() -> Iterator[Start]:
     with ExitStack() as stack:
 
         def started(
-            respond: Callable[[Request], Response] = lambda request: Response(200, b"ok\n"),
+            respond: Callable[[HttpRequest], HttpResponse] = lambda request: HttpResponse(200, b"ok\n"),
             certificate: Certificate | None = None,
             **limits: float,
         ) -> HttpServer:
-            server = HttpServer(("127.0.0.1", 0), respond, certificate, Limits(**limits))  # type: ignore[arg-type]
+            server = HttpServer(("127.0.0.1", 0), respond, certificate, HttpLimits(**limits))  # type: ignore[arg-type]
             server.start()
             stack.callback(server.stop)
             return server
@@ -67,7 +67,7 @@ def get(server: HttpServer, path: str = "/", method: str = "GET") -> tuple[int, 
 
 def test_the_limits_are_the_documented_ones() -> None:
     """The probes and the metrics have the defaults: nothing gives them other limits."""
-    limits, root = Limits(), Path(__file__).parents[5]
+    limits, root = HttpLimits(), Path(__file__).parents[5]
     security, deployment = (
         " ".join((root / name).read_text().split()) for name in ("docs/threat-model.md", "docs/deployment.md")
     )
@@ -87,7 +87,7 @@ def test_it_serves_ipv6_too() -> None:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError as error:
         pytest.skip(f"this machine has no IPv6: {error}")
-    server = HttpServer(("::1", 0), lambda request: Response(200, b"ok\n"))
+    server = HttpServer(("::1", 0), lambda request: HttpResponse(200, b"ok\n"))
     server.start()
     try:
         with closing(http.client.HTTPConnection("::1", server.port, timeout=20)) as connection:
@@ -113,7 +113,7 @@ def test_without_a_host_it_serves_both_families(has_ipv6: bool, monkeypatch: pyt
         return create(address, **options)
 
     monkeypatch.setattr(socket, "create_server", create_server)
-    server = HttpServer(("", 0), lambda request: Response(200, b"ok\n"))
+    server = HttpServer(("", 0), lambda request: HttpResponse(200, b"ok\n"))
     server.start()
     try:
         for host in ("127.0.0.1", "::1") if has_ipv6 else ("127.0.0.1",):
@@ -125,11 +125,11 @@ def test_without_a_host_it_serves_both_families(has_ipv6: bool, monkeypatch: pyt
 
 
 def test_a_response_has_what_was_asked(start: Start) -> None:
-    seen: list[Request] = []
+    seen: list[HttpRequest] = []
 
-    def respond(request: Request) -> Response:
+    def respond(request: HttpRequest) -> HttpResponse:
         seen.append(request)
-        return Response(200, b"body\n", {"X-A": "b"})
+        return HttpResponse(200, b"body\n", {"X-A": "b"})
 
     server = start(respond)
     assert get(server, "/a?b=c") == (200, b"body\n")
@@ -168,7 +168,7 @@ def test_requests_that_are_none(start: Start, sent: bytes, status: int) -> None:
 
 def test_the_limits_are_those_of_the_documentation() -> None:
     """docs/threat-model.md and docs/deployment.md."""
-    assert Limits() == Limits(connections=64, seconds=10.0, request_bytes=16 * 1024, threads=2)
+    assert HttpLimits() == HttpLimits(connections=64, seconds=10.0, request_bytes=16 * 1024, threads=2)
 
 
 def test_a_client_that_sends_one_byte_at_a_time_is_cut_off(start: Start) -> None:
@@ -193,7 +193,7 @@ def test_a_client_that_sends_one_byte_at_a_time_is_cut_off(start: Start) -> None
 
 
 def test_a_client_that_does_not_read_its_response_is_cut_off(start: Start) -> None:
-    more_than_the_kernel_buffers = Response(200, b"a" * 50_000_000)
+    more_than_the_kernel_buffers = HttpResponse(200, b"a" * 50_000_000)
     server = start(lambda request: more_than_the_kernel_buffers, seconds=3)
     with connect(server) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -203,7 +203,7 @@ def test_a_client_that_does_not_read_its_response_is_cut_off(start: Start) -> No
 
 def test_a_response_that_the_kernel_does_not_take_at_once_arrives_as_a_whole(start: Start) -> None:
     body = b"a" * 50_000  # less than what asyncio holds back without a pause
-    server = start(lambda request: Response(200, body, {}))
+    server = start(lambda request: HttpResponse(200, body, {}))
     server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # its connections inherit that
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -264,7 +264,7 @@ def test_at_the_largest_number_of_connections_a_new_one_ends_the_oldest(start: S
 
 
 def test_a_connection_that_is_gone_before_it_is_taken_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    server = HttpServer(("127.0.0.1", 0), lambda request: Response(200, b"ok\n"))
+    server = HttpServer(("127.0.0.1", 0), lambda request: HttpResponse(200, b"ok\n"))
     taking = threading.Thread(target=server._accept, daemon=True)
     taking.start()
     taking.join(10)
@@ -277,7 +277,7 @@ def test_two_responses_are_computed_at_a_time(start: Start) -> None:
     running, most, release = [0], [0], threading.Event()
     lock, busy = threading.Lock(), threading.Semaphore(0)
 
-    def respond(request: Request) -> Response:
+    def respond(request: HttpRequest) -> HttpResponse:
         with lock:
             running[0] += 1
             most[0] = max(most[0], running[0])
@@ -285,7 +285,7 @@ def test_two_responses_are_computed_at_a_time(start: Start) -> None:
         release.wait(20)
         with lock:
             running[0] -= 1
-        return Response(200, b"ok\n")
+        return HttpResponse(200, b"ok\n")
 
     server = start(respond)
     with ExitStack() as stack:
@@ -302,10 +302,10 @@ def test_two_responses_are_computed_at_a_time(start: Start) -> None:
 def test_an_error_is_a_response_and_ends_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     failures = [ValueError("x")]
 
-    def respond(request: Request) -> Response:
+    def respond(request: HttpRequest) -> HttpResponse:
         if failures:
             raise failures.pop()
-        return Response(200, b"ok\n")
+        return HttpResponse(200, b"ok\n")
 
     server = start(respond)
     assert get(server) == (500, b"Internal Server Error\n")
@@ -393,10 +393,10 @@ def threads_of(server: HttpServer) -> list[threading.Thread]:
 def test_a_stop_ends_the_threads_and_does_not_wait_for_a_response(start: Start) -> None:
     asked, release = threading.Event(), threading.Event()
 
-    def respond(request: Request) -> Response:
+    def respond(request: HttpRequest) -> HttpResponse:
         asked.set()
         release.wait(20)
-        return Response(200, b"late\n")
+        return HttpResponse(200, b"late\n")
 
     server = start(respond)
     own, *others = threads_of(server)

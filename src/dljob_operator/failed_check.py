@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Problem(str):
+class FailedCheck(str):
     """The details, as a text. They may name jobs, namespaces and the API server.
 
     The checks return it as a plain text, "" for none, so that one without details of its own can return any string.
@@ -14,7 +14,7 @@ class Problem(str):
     check: str
     """A constant text that says which check has failed. The probes answer it without authentication."""
 
-    def __new__(cls, check: str, details: str) -> Problem:
+    def __new__(cls, check: str, details: str) -> FailedCheck:
         made = super().__new__(cls, details)
         made.check = check
         return made

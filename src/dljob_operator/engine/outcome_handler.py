@@ -16,7 +16,7 @@ from dljob_operator.engine.queue.queue import NextRun
 from dljob_operator.engine.queue.resource_versions import Written
 from dljob_operator.engine.requests import target_name
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.runner import RunOutcome, RunResult
+from dljob_operator.runner import RunEnding, RunResult
 from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
@@ -43,16 +43,18 @@ class EndedRuns(Protocol):
         ...
 
 
-class Concluder:
-    """Concludes the runs of one controller. `period` returns after how many seconds a job is reconciled without an
-    event, None for never."""
+class OutcomeHandler:
+    """Handles the outcomes of the runs of one controller.
+
+    `period` returns after how many seconds a job is reconciled without an event, None for never.
+    """
 
     def __init__(
         self,
         queue: EndedRuns,
         recorder: EventRecorder,
         metrics: Metrics,
-        period: Callable[[Watch, Object], float | None] = lambda watch, obj: None,
+        period: Callable[[Watch, Object], float | None] = lambda watch, resource: None,
     ) -> None:
         self._queue = queue
         self._recorder = recorder
@@ -67,25 +69,25 @@ class Concluder:
             self._metrics.ran(target, result.seconds)
         if result.output:
             # The message of a failed task names the cause; for a run that crashed only its output can.
-            crashed = result.ending in (RunOutcome.CRASHED, RunOutcome.TIMED_OUT)
+            crashed = result.ending in (RunEnding.CRASHED, RunEnding.TIMED_OUT)
             level = logging.WARNING if crashed else logging.DEBUG
             output = result.output[-_OUTPUT_SHOWN:].rstrip()
             _LOG.log(level, "run output", extra=logs.fields(target=target, outcome=result.ending, output=output))
 
-    def conclude(
-        self, watch: Watch, obj: Object, outcome: JobOutcome, result: RunResult | None = None, *, batch: int = 1
+    def handle(
+        self, watch: Watch, resource: Object, outcome: JobOutcome, result: RunResult | None = None, *, batch: int = 1
     ) -> None:
         """Give a job back to the queue and log its outcome; record an Event on the job if its reconcile failed.
 
         `batch` is the number of jobs in the run. The counts in the `result` of several jobs are not those of this job.
         """
-        uid = uid_of(obj)
-        values: dict[str, Any] = {**object_fields(obj), "ok": outcome.ok}
+        uid = uid_of(resource)
+        values: dict[str, Any] = {**object_fields(resource), "ok": outcome.ok}
         if result is not None:
             values["changed"] = bool(outcome.wrote or (batch == 1 and result.stats.get("changed")))
             values["seconds"] = result.seconds
             values["batch"] = batch if batch > 1 else None
-            if result.ending is RunOutcome.CANCELLED:
+            if result.ending is RunEnding.CANCELLED:
                 _LOG.info("reconcile cancelled", extra=logs.fields(**values))
                 self._queue.done(uid, ok=True)
                 return
@@ -93,21 +95,21 @@ class Concluder:
             _LOG.debug("reconcile postponed", extra=logs.fields(**values))
             self._queue.postponed(uid)
             return
-        again = _earliest(outcome.requeue_after, self._period(watch, obj)) if outcome.ok else None
+        again = _earliest(outcome.requeue_after, self._period(watch, resource)) if outcome.ok else None
         self._metrics.reconciled(target_name(watch), ok=outcome.ok)
         delay = self._queue.done(
             uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, next_run=_next_run(outcome)
         )
         for warning in outcome.warnings:
             if self._warned.is_new((uid, warning)):
-                _LOG.warning("reconcile warning", extra=logs.fields(**object_fields(obj), warning=warning))
+                _LOG.warning("reconcile warning", extra=logs.fields(**object_fields(resource), warning=warning))
         if outcome.ok:
             # Most reconciles have nothing to do: those are logged at debug level only.
             level = logging.INFO if values.get("changed") else logging.DEBUG
             _LOG.log(level, "reconciled", extra=logs.fields(**values))
             return
         _LOG.error("reconcile failed", extra=logs.fields(**values, error=outcome.message, retry_seconds=delay))
-        self._recorder.warn(obj, "ReconcileFailed", outcome.message)
+        self._recorder.warn(resource, "ReconcileFailed", outcome.message)
 
 
 def _next_run(outcome: JobOutcome) -> NextRun:

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from support.fake_kube_api import ECHO, FakeKubeApi
 
-from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.outcome import JobOutcome
+from dljob_operator.engine.outcome_handler import OutcomeHandler
 from dljob_operator.engine.queue.queue import NextRun
 from dljob_operator.engine.queue.resource_versions import Written
 from dljob_operator.engine.serving.metrics import Metrics
-from dljob_operator.runner import RunOutcome, RunResult
+from dljob_operator.runner import RunEnding, RunResult
 from dljob_operator.watches import Watch
 
 WATCH = Watch(ECHO)
-COMPLETED = RunResult(RunOutcome.COMPLETED, seconds=0.25)
-CHANGED = RunResult(RunOutcome.COMPLETED, stats={"changed": 1}, seconds=0.25)
-CANCELLED = RunResult(RunOutcome.CANCELLED)
+COMPLETED = RunResult(RunEnding.COMPLETED, seconds=0.25)
+CHANGED = RunResult(RunEnding.COMPLETED, stats={"changed": 1}, seconds=0.25)
+CANCELLED = RunResult(RunEnding.CANCELLED)
 WROTE = frozenset({("pod", "7")})
 
 
@@ -55,10 +55,10 @@ class Bench:
     def __init__(self, period: float | None = None) -> None:
         self.queue, self.api, self.metrics = Queue(), FakeKubeApi(), Metrics()
         self.job = self.api.add_job()
-        self.concluder = Concluder(self.queue, EventRecorder(self.api), self.metrics, lambda watch, obj: period)
+        self.handler = OutcomeHandler(self.queue, EventRecorder(self.api), self.metrics, lambda watch, obj: period)
 
-    def conclude(self, outcome: JobOutcome, result: RunResult | None = COMPLETED, **more: Any) -> dict[str, Any]:
-        self.concluder.conclude(WATCH, self.job, outcome, result, **more)
+    def handle(self, outcome: JobOutcome, result: RunResult | None = COMPLETED, **more: Any) -> dict[str, Any]:
+        self.handler.handle(WATCH, self.job, outcome, result, **more)
         return self.queue.returned[-1]
 
     def count(self, name: str, **labels: str) -> float | None:
@@ -78,7 +78,7 @@ def all_levels(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_postponed_job_has_no_outcome(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench(period=60.0)
-    assert bench.conclude(JobOutcome(True, postponed=True), batch=2) == {"key": "1", "postponed": True}
+    assert bench.handle(JobOutcome(True, postponed=True), batch=2) == {"key": "1", "postponed": True}
     for result in ("ok", "failed"):
         assert not bench.count("dljob_reconciles_total", result=result)
     assert logged(caplog, "reconcile postponed")[0] == logging.DEBUG
@@ -91,7 +91,7 @@ def test_a_postponed_job_has_no_outcome(caplog: pytest.LogCaptureFixture) -> Non
 def test_a_job_runs_again_at_its_own_time_or_after_its_period(
     requeue_after: float | None, period: float | None, expected: float | None
 ) -> None:
-    returned = Bench(period).conclude(JobOutcome(True, requeue_after=requeue_after, wrote=WROTE))
+    returned = Bench(period).handle(JobOutcome(True, requeue_after=requeue_after, wrote=WROTE))
     assert returned == {
         "key": "1",
         "ok": True,
@@ -102,7 +102,7 @@ def test_a_job_runs_again_at_its_own_time_or_after_its_period(
 
 
 def test_a_failed_job_waits_for_its_backoff_only() -> None:
-    returned = Bench(60.0).conclude(JobOutcome(False, "no such role", requeue_after=5.0))
+    returned = Bench(60.0).handle(JobOutcome(False, "no such role", requeue_after=5.0))
     assert (returned["ok"], returned["again_after"]) == (False, None)
 
 
@@ -116,12 +116,12 @@ def test_a_failed_job_waits_for_its_backoff_only() -> None:
     ],
 )
 def test_how_the_next_run_takes_place(outcome: JobOutcome, expected: NextRun) -> None:
-    assert Bench().conclude(outcome)["next_run"] is expected
+    assert Bench().handle(outcome)["next_run"] is expected
 
 
 def test_a_failure_is_an_event_an_error_in_the_log_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
-    bench.conclude(JobOutcome(False, "no such role"), CHANGED)
+    bench.handle(JobOutcome(False, "no such role"), CHANGED)
     assert [(event["reason"], event["message"]) for event in bench.api.events()] == [
         ("ReconcileFailed", "no such role")
     ]
@@ -143,7 +143,7 @@ def test_a_failure_is_an_event_an_error_in_the_log_and_a_count(caplog: pytest.Lo
 
 def test_a_success_is_counted_and_no_event() -> None:
     bench = Bench()
-    bench.conclude(JobOutcome(True))
+    bench.handle(JobOutcome(True))
     assert (bench.count("dljob_reconciles_total", result="ok"), bench.api.requests()) == (1, [])
 
 
@@ -162,7 +162,7 @@ def test_a_success_is_counted_and_no_event() -> None:
 def test_only_a_reconcile_that_changed_something_is_logged_by_default(
     caplog: pytest.LogCaptureFixture, wrote: frozenset[Written], result: RunResult | None, batch: int, level: int
 ) -> None:
-    Bench().conclude(JobOutcome(True, wrote=wrote), result, batch=batch)
+    Bench().handle(JobOutcome(True, wrote=wrote), result, batch=batch)
     found, fields = logged(caplog, "reconciled")
     assert found == level
     assert fields["ok"] is True
@@ -172,7 +172,7 @@ def test_only_a_reconcile_that_changed_something_is_logged_by_default(
 
 def test_a_cancelled_run_returns_the_job_and_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench(60.0)
-    returned = bench.conclude(JobOutcome(False, "cancelled", requeue_after=5.0), CANCELLED)
+    returned = bench.handle(JobOutcome(False, "cancelled", requeue_after=5.0), CANCELLED)
     assert (returned["key"], returned["ok"], returned["again_after"]) == ("1", True, None)
     assert len(bench.queue.returned) == 1
     assert bench.api.requests() == []
@@ -186,10 +186,10 @@ def test_a_cancelled_run_returns_the_job_and_is_no_failure(caplog: pytest.LogCap
 def test_a_warning_is_logged_once_for_each_job(caplog: pytest.LogCaptureFixture, ok: bool) -> None:
     bench = Bench()
     outcome = JobOutcome(ok, warnings=("the field is deprecated", "another"))
-    bench.conclude(outcome)
-    bench.conclude(outcome)
+    bench.handle(outcome)
+    bench.handle(outcome)
     bench.job = bench.api.add_job("other", "2")
-    bench.conclude(outcome)
+    bench.handle(outcome)
     found = [record for record in caplog.records if record.message == "reconcile warning"]
     assert {record.levelno for record in found} == {logging.WARNING}
     assert [(r.__dict__["dljob_fields"]["name"], r.__dict__["dljob_fields"]["warning"]) for r in found] == [
@@ -202,35 +202,35 @@ def test_a_warning_is_logged_once_for_each_job(caplog: pytest.LogCaptureFixture,
 
 def test_a_run_is_counted_once_whatever_its_partial_results() -> None:
     bench = Bench()
-    bench.concluder.ran(WATCH, RunResult(RunOutcome.COMPLETED, seconds=1.0, is_partial=True))
+    bench.handler.ran(WATCH, RunResult(RunEnding.COMPLETED, seconds=1.0, is_partial=True))
     assert bench.count("dljob_runs_total") is None
-    bench.concluder.ran(WATCH, RunResult(RunOutcome.COMPLETED, seconds=2.0))
+    bench.handler.ran(WATCH, RunResult(RunEnding.COMPLETED, seconds=2.0))
     assert (bench.count("dljob_runs_total"), bench.count("dljob_run_seconds_sum")) == (1, 2.0)
 
 
 @pytest.mark.parametrize(
     ("ending", "level"),
     [
-        (RunOutcome.COMPLETED, logging.DEBUG),
-        (RunOutcome.CANCELLED, logging.DEBUG),
-        (RunOutcome.CRASHED, logging.WARNING),
-        (RunOutcome.TIMED_OUT, logging.WARNING),
+        (RunEnding.COMPLETED, logging.DEBUG),
+        (RunEnding.CANCELLED, logging.DEBUG),
+        (RunEnding.CRASHED, logging.WARNING),
+        (RunEnding.TIMED_OUT, logging.WARNING),
     ],
 )
 def test_the_output_of_a_run_that_crashed_is_logged_by_default(
-    caplog: pytest.LogCaptureFixture, ending: RunOutcome, level: int
+    caplog: pytest.LogCaptureFixture, ending: RunEnding, level: int
 ) -> None:
-    Bench().concluder.ran(WATCH, RunResult(ending, output="Traceback\n\n"))
+    Bench().handler.ran(WATCH, RunResult(ending, output="Traceback\n\n"))
     found, fields = logged(caplog, "run output")
     assert found == level
     assert fields == {"target": str(ECHO), "outcome": ending, "output": "Traceback"}
 
 
 def test_of_a_long_output_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    Bench().concluder.ran(WATCH, RunResult(RunOutcome.CRASHED, output="a" + "b" * 4096))
+    Bench().handler.ran(WATCH, RunResult(RunEnding.CRASHED, output="a" + "b" * 4096))
     assert logged(caplog, "run output")[1]["output"] == "b" * 4096
 
 
 def test_a_run_without_output_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    Bench().concluder.ran(WATCH, RunResult(RunOutcome.CRASHED))
+    Bench().handler.ran(WATCH, RunResult(RunEnding.CRASHED))
     assert caplog.records == []

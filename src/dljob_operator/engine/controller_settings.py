@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 
+from dljob_operator import options
+
 LARGEST_BATCH = 25
 """Jobs that one run reconciles together."""
 LARGEST_SHARING = 400
@@ -14,15 +16,15 @@ its jobs, and the memory of a worker must not depend on how many large jobs wait
 
 
 @dataclass(frozen=True)
-class Settings:
+class ControllerSettings:
     """Settings of a controller. Times are in seconds; empty `namespaces` means all."""
 
     namespaces: tuple[str, ...] = ()
     selector: str = ""
     """The controller reconciles only jobs that match this label selector."""
-    max_concurrent: int = 2
-    reconcile_period: float = 36_000.0
-    run_timeout: float = 300.0
+    max_concurrent: int = options.MAX_CONCURRENT_RECONCILES.of({})
+    reconcile_period: float = options.RECONCILE_PERIOD.of({})
+    run_timeout: float = options.RUN_TIMEOUT.of({})
     largest_batch: int = LARGEST_BATCH
     config_namespaces: tuple[str, ...] = ()
     """The namespaces of the operator's ConfigMap, most important first."""

@@ -21,7 +21,7 @@ class PlanSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PlanInputs:
     """What a plan depends on besides the job and its objects."""
 
     now: datetime

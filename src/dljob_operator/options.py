@@ -1,0 +1,281 @@
+"""The options of `dljob-operator run` and `serve`: those of the engine alone, and all of them on a command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared import settings
+from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import OneOf, Setting, positive
+
+from dljob_operator.durations import parse_duration
+
+
+def _file(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+def _duration(option: str, default: str, description: str) -> Setting[float]:
+    return Setting(option, parse_duration, description, default=default, metavar="DURATION")
+
+
+WATCHES_FILE = Setting(
+    "--watches-file",
+    _file,
+    "the file that names the role of each kind",
+    unset="./watches.yaml, else the installed collection's",
+    metavar="FILE",
+)
+KUBECONFIG = Setting(
+    "--kubeconfig",
+    str,
+    "kubeconfig file",
+    unset="KUBECONFIG, else the pod's service account, else ~/.kube/config",
+    metavar="FILE",
+)
+NAMESPACE = Setting(
+    "--namespace",
+    _names,
+    "comma-separated namespaces to watch",
+    variable="WATCH_NAMESPACE",
+    unset="all",
+    metavar="NAMES",
+    chart="watchNamespaces",
+)
+MAX_CONCURRENT_RECONCILES = Setting(
+    "--max-concurrent-reconciles", positive, "number of runs at a time", default="2", metavar="N"
+)
+RUN_TIMEOUT = _duration("--run-timeout", "5m", "how long a run may take before it is killed")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_LEVEL = Setting(
+    "--log-level",
+    OneOf(LOG_LEVELS),
+    ", ".join(LOG_LEVELS),
+    variable="DLJOB_LOG_LEVEL",
+    default="info",
+    metavar="LEVEL",
+    page="deployment.md#logs",
+)
+LOG_FORMATS = ("text", "json")
+LOG_FORMAT = Setting(
+    "--log-format",
+    OneOf(LOG_FORMATS),
+    "write log lines as a message with key=value fields (text), or as JSON (json)",
+    variable="DLJOB_LOG_FORMAT",
+    default="text",
+    metavar="FORMAT",
+    page="deployment.md#logs",
+)
+RECONCILE_PERIOD = _duration(
+    "--reconcile-period", "10h", "reconcile jobs this often, unless watches.yaml sets it; 0s: never"
+)
+GRACEFUL_SHUTDOWN_TIMEOUT = _duration("--graceful-shutdown-timeout", "30s", "how long runs in progress may take to end")
+HEALTH_PROBE_BIND_ADDRESS = Setting(
+    "--health-probe-bind-address",
+    str,
+    "serve /healthz and /readyz at this address, such as :6789",
+    unset="do not serve",
+    metavar="ADDRESS",
+    page="deployment.md#probes",
+)
+METRICS_BIND_ADDRESS = Setting(
+    "--metrics-bind-address",
+    str,
+    "serve /metrics at this address, such as :8080; 0: do not serve",
+    default="0",
+    metavar="ADDRESS",
+    chart="metrics.port",
+    page="deployment.md#metrics",
+)
+METRICS_TLS_CERT_FILE = Setting(
+    "--metrics-tls-cert-file",
+    _file,
+    "serve /metrics with TLS and this certificate (PEM), which is read again when it changes",
+    unset="no TLS",
+    metavar="FILE",
+    chart="metrics.tlsSecret",
+    page="deployment.md#metrics",
+)
+METRICS_TLS_KEY_FILE = Setting(
+    "--metrics-tls-key-file",
+    _file,
+    "the private key of that certificate",
+    metavar="FILE",
+    chart="metrics.tlsSecret",
+    page="deployment.md#metrics",
+)
+METRICS_AUTHENTICATION = Setting(
+    "--metrics-authentication",
+    bool,
+    "serve /metrics only to bearers of a token whose user may get the non-resource URL /metrics; needs TLS, and the "
+    "rights of the ClusterRole system:auth-delegator",
+    chart="metrics.authentication",
+    page="deployment.md#metrics",
+)
+TRAINING_OPERATOR_METRICS = Setting(
+    "--training-operator-metrics",
+    bool,
+    "count jobs under training-operator's names too, such as training_operator_jobs_created_total",
+    page="deployment.md#metrics",
+)
+SELECTOR = Setting(
+    "--selector",
+    str,
+    "reconcile only jobs that match this label selector, such as a shard",
+    unset="all",
+    metavar="LABELS",
+    page="scaling.md#shards",
+)
+LEADER_ELECT = Setting(
+    "--leader-elect",
+    bool,
+    "reconcile only while this process holds a Lease",
+    chart="leaderElection.enabled",
+    page="scaling.md#a-standby",
+)
+LEADER_ELECTION_NAMESPACE = Setting(
+    "--leader-election-namespace", str, "namespace of the Lease", unset="the pod's namespace, else default"
+)
+LEADER_ELECTION_ID = Setting(
+    "--leader-election-id", str, "name of the Lease; shards in one namespace need one each", default="dljob-operator"
+)
+LEADER_ELECT_LEASE_DURATION = _duration(
+    "--leader-elect-lease-duration", "6s", "how long after its last renewal another process may take the Lease"
+)
+LEADER_ELECT_RENEW_DEADLINE = _duration(
+    "--leader-elect-renew-deadline",
+    "4s",
+    "how long the leader tries to renew the Lease before it ends; more where the API server is often slower than that",
+)
+LEADER_ELECT_RETRY_PERIOD = _duration(
+    "--leader-elect-retry-period", "1s", "how often the Lease is renewed, or read by a standby"
+)
+INSTALL_CRDS = Setting("--install-crds", bool, "install the custom resource definitions first")
+CLEANUP_ON_EXIT = Setting(
+    "--cleanup-on-exit",
+    bool,
+    "when stopped, delete the definitions that this process has created, and with them all their jobs; definitions "
+    "that existed before stay, with their jobs",
+)
+CRDS_DIR = Setting(
+    "--crds-dir",
+    _file,
+    "directory of the definitions",
+    unset="crds beside the watches file, else the collection's",
+    metavar="DIR",
+)
+ENGINE = Setting(
+    "",
+    OneOf(("ansible-operator", "dljob-operator"), "leave it empty for the image's own choice"),
+    "the engine that the image's entrypoint starts; dljob-operator is the embedded one",
+    variable="DLJOB_ENGINE",
+    unset="ansible-operator where the image has it",
+    chart="engine",
+    page="deployment.md#which-engine",
+)
+CONCURRENCY = Setting(
+    "",
+    positive,
+    "`--max-concurrent-reconciles` of the image's entrypoint: Ansible runs at a time over all kinds",
+    variable="DLJOB_CONCURRENCY",
+    default="4",
+    chart="concurrency",
+)
+
+COMMON: tuple[Setting[object], ...] = (
+    WATCHES_FILE,
+    KUBECONFIG,
+    NAMESPACE,
+    MAX_CONCURRENT_RECONCILES,
+    RUN_TIMEOUT,
+    LOG_LEVEL,
+    LOG_FORMAT,
+)
+"""Those of both commands, besides the settings of the runs."""
+RUN: tuple[Setting[object], ...] = (
+    RECONCILE_PERIOD,
+    GRACEFUL_SHUTDOWN_TIMEOUT,
+    HEALTH_PROBE_BIND_ADDRESS,
+    METRICS_BIND_ADDRESS,
+    METRICS_TLS_CERT_FILE,
+    METRICS_TLS_KEY_FILE,
+    METRICS_AUTHENTICATION,
+    TRAINING_OPERATOR_METRICS,
+    SELECTOR,
+    LEADER_ELECT,
+    LEADER_ELECTION_NAMESPACE,
+    LEADER_ELECTION_ID,
+    LEADER_ELECT_LEASE_DURATION,
+    LEADER_ELECT_RENEW_DEADLINE,
+    LEADER_ELECT_RETRY_PERIOD,
+    INSTALL_CRDS,
+    CLEANUP_ON_EXIT,
+    CRDS_DIR,
+)
+"""Those of `run` alone."""
+IMAGE: tuple[Setting[object], ...] = (ENGINE, CONCURRENCY)
+"""Variables that the image's entrypoint reads."""
+SETTINGS = (*COMMON, *settings.OPTIONS, *RUN, *IMAGE, *settings.VARIABLES)
+"""All settings of the operator."""
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add the options of both commands."""
+    add_options(parser, COMMON)
+    add_options(parser, settings.OPTIONS, as_text=True)
+
+
+def add_options(parser: argparse.ArgumentParser, rows: Iterable[Setting[object]], *, as_text: bool = False) -> None:
+    """Add an option for each row, whose default is its variable. The parser checks the values.
+
+    With `as_text` it leaves them as they are, for the environment of the runs.
+    """
+    for setting in rows:
+        if setting.is_flag:
+            parser.add_argument(setting.option, action="store_true", help=setting.description)
+            continue
+        parser.add_argument(
+            setting.option,
+            type=_checked(setting, as_text),
+            default=setting.text(os.environ),
+            metavar=setting.metavar,
+            help=_help(setting),
+        )
+
+
+def run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[str, str]:
+    """Return the environment of the runs, with the cluster under the variables that ansible-operator uses."""
+    environ = {**os.environ, **{row.variable: getattr(options, _dest(row)) for row in settings.OPTIONS}}
+    if kubeconfig is not None:
+        environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
+    return environ
+
+
+def _dest(setting: Setting[object]) -> str:
+    return setting.option.removeprefix("--").replace("-", "_")
+
+
+def _help(setting: Setting[object]) -> str:
+    default = setting.default or setting.unset
+    if default and setting.variable:
+        default = f"{setting.variable}, else {default}"
+    return f"{setting.description} (default: {default})" if default else setting.description
+
+
+def _checked(setting: Setting[object], as_text: bool) -> Callable[[str], object]:
+    """An argparse type whose error has the sentence of `read`. argparse calls it for the default too."""
+
+    def read(text: str) -> object:
+        try:
+            value = setting.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+        return text if as_text else value
+
+    return read
