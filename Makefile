@@ -135,7 +135,7 @@ molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" ru
 	  PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
 
 changelog: venv ## move changelogs/fragments into the section of this version; writes CHANGELOG.md
-	@$(TOOL) devtools.build.changelog
+	@$(TOOL) devtools.build.release changelog
 
 docs: venv ## generate docs/reference from the schemas and the plugins
 	@$(TOOL) devtools.build.reference

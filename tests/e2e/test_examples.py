@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 from kubernetes import client, watch
-from support.example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES, Outcome
+from support.example_outcomes import ELSEWHERE, EXAMPLES, Outcome, outcome_of
 from support.live_jobs import Cluster, Job
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.name for path in EXAMPLES.glob("*.yaml") if path.name not in ELSEWHERE)
-FILES = [pytest.param(name, marks=[pytest.mark.serial] if OUTCOMES.get(name, Outcome()).gpus else []) for name in NAMES]
+FILES = [pytest.param(name, marks=[pytest.mark.serial] if outcome_of(name).gpus else []) for name in NAMES]
 
 pytestmark = pytest.mark.training
 
@@ -25,10 +25,7 @@ pytestmark = pytest.mark.training
 def outcome(request: pytest.FixtureRequest, cluster: Path) -> Iterator[Outcome]:
     """The file's row of the table, on a node that advertises the GPUs that it needs."""
     name = request.getfixturevalue("name")
-    assert name in OUTCOMES, (
-        f"examples/{name} has no row in tests/support/example_outcomes.py: say there what it comes to"
-    )
-    found = OUTCOMES[name]
+    found = outcome_of(name)
 
     def advertise(count: int) -> None:
         subprocess.run(
@@ -44,7 +41,7 @@ def outcome(request: pytest.FixtureRequest, cluster: Path) -> Iterator[Outcome]:
 
 def wait_gone(here: Cluster, job: Job, timeout: int = 120) -> None:
     """Until the job itself is deleted."""
-    group, version, namespace, plural = job._where
+    group, version, namespace, plural = job.where
     try:
         resource_version = job.get()["metadata"]["resourceVersion"]
     except client.ApiException as e:

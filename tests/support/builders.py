@@ -335,7 +335,7 @@ def caffe2job(workers: int | None = 2, pod: Mapping[str, Any] | None = None, **s
     }
 
 
-def _v1_job(kind: str, field: str, container: str, counts: Mapping[str, int], spec: Resource) -> Resource:
+def job_of_v1(kind: str, field: str, container: str, counts: Mapping[str, int], spec: Resource) -> Resource:
     """A job of kubeflow.org/v1: the map of replica specs, without types that have no replicas."""
     template = {"spec": {"containers": [{"name": container, "image": "train:1"}]}}
     replicas = {t: {"replicas": n, "template": copy.deepcopy(template)} for t, n in counts.items() if n}
@@ -349,11 +349,11 @@ def _v1_job(kind: str, field: str, container: str, counts: Mapping[str, int], sp
 
 def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
     counts = {"Master": master, "Worker": worker}
-    return _v1_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", counts, spec)
+    return job_of_v1("PyTorchJob", "pytorchReplicaSpecs", "pytorch", counts, spec)
 
 
 def jaxjob(worker: int = 1, **spec: Any) -> Resource:
-    return _v1_job("JAXJob", "jaxReplicaSpecs", "jax", {"Worker": worker}, spec)
+    return job_of_v1("JAXJob", "jaxReplicaSpecs", "jax", {"Worker": worker}, spec)
 
 
 def mpijob(worker: int | None = 2, name: str = "pi", **spec: Any) -> Resource:
@@ -390,11 +390,11 @@ OF_OTHERS: dict[str, Resource] = {
 
 
 def paddlejob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
-    return _v1_job("PaddleJob", "paddleReplicaSpecs", "paddle", {"Master": master, "Worker": worker}, spec)
+    return job_of_v1("PaddleJob", "paddleReplicaSpecs", "paddle", {"Master": master, "Worker": worker}, spec)
 
 
 def xgboostjob(master: int = 1, worker: int = 0, **spec: Any) -> Resource:
-    return _v1_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", {"Master": master, "Worker": worker}, spec)
+    return job_of_v1("XGBoostJob", "xgbReplicaSpecs", "xgboost", {"Master": master, "Worker": worker}, spec)
 
 
 def grouped(resource: Resource, type_: str, **groups: tuple[int, Mapping[str, Any]]) -> Resource:

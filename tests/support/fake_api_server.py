@@ -281,7 +281,7 @@ class FakeApiServer:
             native_gangs.admit(made)
         if call.plural == "pods":
             made["status"] = {"phase": "Pending"}
-        return Response(201, self._store("ADDED", call.key, made))
+        return Response(201, self.store("ADDED", call.key, made))
 
     def _put(self, call: Call) -> Response:
         new = json.loads(json.dumps(call.body))
@@ -344,7 +344,7 @@ class FakeApiServer:
             return old
         if before.get("deletionGracePeriodSeconds") == 0 and not new["metadata"].get("finalizers"):
             return self._remove(call.key, new)
-        return self._store("MODIFIED", call.key, new)
+        return self.store("MODIFIED", call.key, new)
 
     def _delete(self, call: Call) -> Response:
         old = self._found(call)
@@ -373,7 +373,7 @@ class FakeApiServer:
         elif "generation" in metadata and not metadata.get("deletionTimestamp"):
             when["generation"] = metadata["generation"] + 1
         new = {**old, "metadata": {**metadata, **when, **({"finalizers": finalizers} if finalizers else {})}}
-        return Response(200, old if new == old else self._store("MODIFIED", call.key, new))
+        return Response(200, old if new == old else self.store("MODIFIED", call.key, new))
 
     # --- what happens beside the requests
 
@@ -381,7 +381,7 @@ class FakeApiServer:
         """Store a copy of a complete object as it is, uid included."""
         made = copy.deepcopy(resource)
         made["metadata"].setdefault("uid", f"{key[1]}-{made['metadata']['name']}")
-        return self._store("ADDED", key, made)
+        return self.store("ADDED", key, made)
 
     def garbage(self) -> list[tuple[Key, Resource]]:
         """The objects that the garbage collector would delete: all their owners are gone, or wait for them."""
@@ -430,7 +430,7 @@ class FakeApiServer:
         twin.objects = {key: dict(objects) for key, objects in self.objects.items()}
         twin.watch_events, twin.calls = list(self.watch_events), list(self.calls)
         twin.faults, twin.admission = list(self.faults), list(self.admission)
-        twin._made = dict(self._made)
+        twin._made = dict(self._made)  # noqa: SLF001 - of the same class
         return twin
 
     # --- implementation
@@ -457,7 +457,7 @@ class FakeApiServer:
             text += f"({metadata['resourceVersion']}). The object might have been modified"
             raise _RefusedError(_conflict(call, text))
 
-    def _store(self, type_: str, key: Key, resource: Resource) -> Resource:
+    def store(self, type_: str, key: Key, resource: Resource) -> Resource:
         self._version += 1
         stored = {**resource, "metadata": {**resource["metadata"], "resourceVersion": str(self._version)}}
         self.objects.setdefault(key, {})[resource["metadata"]["name"]] = stored
@@ -465,7 +465,7 @@ class FakeApiServer:
         return stored
 
     def _remove(self, key: Key, resource: Resource) -> Resource:
-        gone = self._store("DELETED", key, resource)
+        gone = self.store("DELETED", key, resource)
         del self.objects[key][resource["metadata"]["name"]]
         return gone
 

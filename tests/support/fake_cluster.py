@@ -134,10 +134,10 @@ class FakeCluster:
     def step(self, status_gets_lost: bool = False) -> Plan:
         """One reconcile. With ``status_gets_lost`` the operator crashes before the status write."""
         self.api.release_groups()
-        self._run_batch_jobs()
+        self.run_batch_jobs()
         done = self.planned()
         self.carry_out(done, status_gets_lost)
-        self._run_batch_jobs()
+        self.run_batch_jobs()
         return done
 
     def carry_out(self, done: Plan, status_gets_lost: bool = False, read: str = "") -> None:
@@ -214,16 +214,16 @@ class FakeCluster:
     def run_all(self) -> None:
         """Start all pending pods."""
         for pod in self.pods.values():
-            self._run(pod)
+            self.run_pod(pod)
 
     def run(self, type_: str, index: int) -> None:
         """Start one pending pod."""
-        self._run(self.pod(type_, index))
+        self.run_pod(self.pod(type_, index))
 
-    def _run(self, pod: Any) -> None:
+    def run_pod(self, pod: Any) -> None:
         waits = self._is_terminating(pod) or not native_gangs.may_start(self.api.objects, pod)
         if pod["status"]["phase"] == "Pending" and not waits:
-            self._set(pod, "Running", {"running": {"startedAt": self.time}})
+            self.set_state(pod, "Running", {"running": {"startedAt": self.time}})
 
     def start(self) -> None:
         """Reconcile a new job until all its replicas run."""
@@ -243,10 +243,10 @@ class FakeCluster:
         if policy == "Always" or (policy == "OnFailure" and code):
             before = pod["status"]["containerStatuses"][0]
             restarts = before["restartCount"] + 1
-            self._set(pod, "Running", {"running": {"startedAt": self.time}})
+            self.set_state(pod, "Running", {"running": {"startedAt": self.time}})
             pod["status"]["containerStatuses"][0] |= {"restartCount": restarts, "lastState": state}
         else:
-            self._set(pod, "Failed" if code else "Succeeded", state)
+            self.set_state(pod, "Failed" if code else "Succeeded", state)
 
     def evict(self, type_: str, index: int) -> None:
         pod = self.pod(type_, index)
@@ -300,7 +300,7 @@ class FakeCluster:
 
     # --- implementation
 
-    def _run_batch_jobs(self) -> None:
+    def run_batch_jobs(self) -> None:
         """The controller of batch Jobs and the garbage collector do their parts."""
         if any(flavor.batch_jobs for flavor in self.framework.flavors):
             batch_controller.work(self.api, self._namespace)
@@ -365,7 +365,7 @@ class FakeCluster:
         ]
         assert len(ranks) == len(set(ranks)), f"two pods of one rank: {sorted(self.pods)}"
 
-    def _set(self, pod: Resource, phase: str, state: Mapping[str, Any]) -> None:
+    def set_state(self, pod: Resource, phase: str, state: Mapping[str, Any]) -> None:
         container = self.framework.container_of([one["name"] for one in pod["spec"]["containers"]])
         status = {"name": container, "restartCount": 0, "state": dict(state)}
         before = pod["status"].get("containerStatuses")

@@ -232,22 +232,22 @@ class Job:
 
     def __init__(self, cluster: Cluster, where: tuple[str, str, str, str], created: Resource) -> None:
         self.cluster = cluster
-        self._where = where
+        self.where = where
         self.name: str = created["metadata"]["name"]
         self.uid: str = created["metadata"]["uid"]
 
     def get(self) -> Resource:
-        return dict(self.cluster.custom.get_namespaced_custom_object(*self._where, self.name))
+        return dict(self.cluster.custom.get_namespaced_custom_object(*self.where, self.name))
 
     @property
     def status(self) -> Resource:
         return dict(self.get().get("status") or {})
 
     def patch(self, body: Any) -> Resource:
-        return dict(self.cluster.custom.patch_namespaced_custom_object(*self._where, self.name, body))
+        return dict(self.cluster.custom.patch_namespaced_custom_object(*self.where, self.name, body))
 
     def delete(self) -> None:
-        self.cluster.custom.delete_namespaced_custom_object(*self._where, self.name)
+        self.cluster.custom.delete_namespaced_custom_object(*self.where, self.name)
 
     def pods(self) -> list[Resource]:
         return self.cluster.owned_pods(self.uid)
@@ -277,7 +277,7 @@ class Job:
         seen: Resource = {}
         selector = f"metadata.name={self.name}"
         jobs = self.cluster.custom.list_namespaced_custom_object
-        for event in watched(jobs, *self._where, timeout=timeout, field_selector=selector):
+        for event in watched(jobs, *self.where, timeout=timeout, field_selector=selector):
             for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
                 seen = found.get("status") or {}
                 if event["type"] != "DELETED" and wanted(seen):
@@ -290,7 +290,7 @@ class Job:
     def wait_deleted(self, timeout: int = TIMEOUT) -> None:
         """Wait until the API server no longer has the job."""
         jobs, selector = self.cluster.custom.list_namespaced_custom_object, f"metadata.name={self.name}"
-        for event in watched(jobs, *self._where, timeout=timeout, field_selector=selector):
+        for event in watched(jobs, *self.where, timeout=timeout, field_selector=selector):
             if event["type"] == "DELETED" or (event["type"] == BEGUN and not event["raw_object"]["items"]):
                 return
         raise Timeout(f"{self.name} is still there after {timeout} s")

@@ -52,7 +52,7 @@ class RestClient:
     def __init__(self, api: client.ApiClient, folder: str, deadline: WriteDeadline | None = None) -> None:
         """After the ``deadline``, if there is one, only GET requests are sent."""
         self._deadline = deadline
-        self._connection = Connection(api)
+        self.connection = Connection(api)
         connections = api.configuration.connection_pool_maxsize
         self._free = BoundedSemaphore(connections)
         """Of the connections. By default urllib3 would open another one and discard it after a single request, which
@@ -71,7 +71,7 @@ class RestClient:
     def close(self) -> None:
         """Close the connections and remove the temporary files."""
         self.executor.close()
-        self._connection.pool.clear()
+        self.connection.pool.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def request(
@@ -88,7 +88,7 @@ class RestClient:
         for tries_left in reversed(range(_TRIES)):
             try:
                 with self._free:
-                    response = self._connection.send(request, (TIMEOUT, TIMEOUT), self._seconds_left)
+                    response = self.connection.send(request, (TIMEOUT, TIMEOUT), self._seconds_left)
                 pause = _pause(method, response)
             except TooLate as e:
                 raise ApiError(0, "NotLeading", str(e)) from e

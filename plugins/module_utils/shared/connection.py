@@ -52,10 +52,10 @@ class TooLate(Exception):
 
 
 class Connection:
-    """Sends requests over the connection pool of a kubernetes client. It is thread-safe."""
+    """Sends requests over the ``pool`` of a kubernetes client, as its ``configuration`` says. It is thread-safe."""
 
     def __init__(self, api: client.ApiClient) -> None:
-        self._configuration = api.configuration
+        self.configuration = api.configuration
         self.pool: urllib3.PoolManager = api.rest_client.pool_manager
         self._direct: tuple[urllib3.HTTPConnectionPool, str] | None = None
         self._credentials: dict[str, str] = {}
@@ -64,7 +64,7 @@ class Connection:
     @property
     def server(self) -> str:
         """The URL of the API server."""
-        return str(self._configuration.host)
+        return str(self.configuration.host)
 
     def send(
         self,
@@ -109,7 +109,7 @@ class Connection:
     def _current_credentials(self) -> dict[str, str]:
         """The headers that authorize a request. The library may run a program of the kubeconfig to renew them."""
         if time.monotonic() >= self._credentials_until:
-            settings = self._configuration.auth_settings().values()
+            settings = self.configuration.auth_settings().values()
             self._credentials = {s["key"]: s["value"] for s in settings if s["in"] == "header" and s["value"]}
             self._credentials_until = time.monotonic() + CREDENTIALS_TTL  # not before a program that takes longer
         return self._credentials

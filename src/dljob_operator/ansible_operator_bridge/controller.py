@@ -57,7 +57,8 @@ class BridgeController:
     """Serves the runs of ansible-operator and requeues jobs. Any thread may call `prepare` and `run`.
 
     `start` returns immediately, and `stop` when all threads have ended. Runs wait `first_list` seconds for the caches
-    to sync; without them the roles read from the API server.
+    to sync; without them the roles read from the API server. `informers` fill the cache, and `requeues` and
+    `worker_runs` are the two queues: annotations to write, and runs that wait for a worker.
     """
 
     def __init__(
@@ -74,18 +75,18 @@ class BridgeController:
         self._settings = settings
         self._first_list = first_list
         self._numbers = itertools.count(1)
-        self._requeues = RequeueQueue(on_change=runner.changes.increment)
+        self.requeues = RequeueQueue(on_change=runner.changes.increment)
         self._inputs = InputFolders()
-        self._informers = InformerSet(watches, api, settings, self._requeues, self._job_changed)
-        self._orphans = OrphanCollector(api, self._informers.orphans)
+        self.informers = InformerSet(watches, api, settings, self.requeues, self._job_changed)
+        self._orphans = OrphanCollector(api, self.informers.orphans)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
-        self._outcome_handler = OutcomeHandler(self._requeues, EventRecorder(api), Metrics())
-        self._worker_runs = WorkerRuns(self._informers, runner, self._requeues, self._outcome_handler, settings)
+        self._outcome_handler = OutcomeHandler(self.requeues, EventRecorder(api), Metrics())
+        self.worker_runs = WorkerRuns(self.informers, runner, self.requeues, self._outcome_handler, settings)
         self._reading = threading.Lock()
         annotations = Work(
-            self._requeues.get, self._requeue_all, self._requeues.failed, self._requeues.close, threads=_WRITERS
+            self.requeues.get, self._requeue_all, self.requeues.failed, self.requeues.close, threads=_WRITERS
         )
-        self._workers = Workers([annotations, self._worker_runs.work], self._informers, runner)
+        self._workers = Workers([annotations, self.worker_runs.work], self.informers, runner)
 
     def start(self) -> None:
         self._workers.start()
@@ -96,8 +97,8 @@ class BridgeController:
         """Why jobs are no longer watched, reconciled or requeued, "" if they are. A forked run is the runner's."""
         return (
             self._workers.problem()
-            or self._informers.problem()
-            or stalled(self._worker_runs, self._informers, self._settings.run_timeout)
+            or self.informers.problem()
+            or stalled(self.worker_runs, self.informers, self._settings.run_timeout)
         )
 
     def stop(self, grace: float) -> None:
@@ -107,7 +108,7 @@ class BridgeController:
         self._workers.stop(grace)
 
     def _job_changed(self, target: str, change: Change) -> None:
-        kind = self._informers.kind(target)
+        kind = self.informers.kind(target)
         if kind is not None:
             self._inputs.note(kind.watch.gvk, change)
 
@@ -128,7 +129,7 @@ class BridgeController:
             return parsed
 
     def _parsed(self, asked: Command, given: Input) -> ParsedRun:
-        kind = self._informers.kind(f"{given.resource.get('apiVersion')} {given.resource.get('kind')}")
+        kind = self.informers.kind(f"{given.resource.get('apiVersion')} {given.resource.get('kind')}")
         if kind is None:
             raise UnsupportedRun(f"watches.yaml has no {given.resource.get('apiVersion')} {given.resource.get('kind')}")
         target = _target(kind.watch, asked.path)
@@ -154,22 +155,22 @@ class BridgeController:
     def run(self, parsed: ParsedRun) -> RunExit:
         """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
         uid = uid_of(dict(parsed.given.resource))
-        cached = self._informers.wait_filled(self._first_list)
+        cached = self.informers.wait_filled(self._first_list)
         if cached and parsed.is_for_worker:
-            return self._worker_runs.run(parsed)
+            return self.worker_runs.run(parsed)
         if not parsed.given.wrapped:
             parsed = self._parsed(parsed.asked, command.read(parsed.asked))
-        self._requeues.begin(uid)
+        self.requeues.begin(uid)
         try:
             return self._run_begun(parsed, uid, cached)
         except BaseException:
-            self._requeues.done(uid, ok=False)
+            self.requeues.done(uid, ok=False)
             raise
 
     def _run_begun(self, parsed: ParsedRun, uid: str, cached: bool) -> RunExit:
         asked, given, kind = parsed.asked, parsed.given, parsed.kind
         resource = newer(custom(dict(given.resource)), kind.get(uid))
-        cache = self._informers.view([resource]) if cached else CacheView()
+        cache = self.informers.view([resource]) if cached else CacheView()
         fixed = {**kind.watch.vars, **(kind.watch.finalizer.vars if kind.watch.finalizer else {})}
         values = command.variables(given, resource, fixed)
         request = RunRequest(
@@ -184,7 +185,7 @@ class BridgeController:
         result = self._runner.run(request)
         self._outcome_handler.ran(kind.watch, result)
         outcome = _own_requeue(outcomes(result, [uid])[uid], result)
-        self._informers.wait_for(outcome.wrote)
+        self.informers.wait_for(outcome.wrote)
         finished = self._report(parsed, result)
         self._outcome_handler.handle(kind.watch, resource, outcome, result)
         return finished
@@ -205,9 +206,9 @@ class BridgeController:
 
     def _requeue_all(self, keys: Sequence[str]) -> None:
         for key in keys:
-            found = self._informers.find(key)
+            found = self.informers.find(key)
             if found is None:
-                self._requeues.discard(key)  # deleted while its last run waited
+                self.requeues.discard(key)  # deleted while its last run waited
             elif found[0].api_resource is not None:
                 self._requeue(key, found[0].api_resource, found[1])
 
@@ -220,7 +221,7 @@ class BridgeController:
         except (ApiError, ApiConnectionError) as error:
             if isinstance(error, ApiError) and error.status in (404, 409, 422):
                 return  # deleted, or another object has the name, so that the uid differs
-            self._requeues.failed(key)
+            self.requeues.failed(key)
             _LOG.warning(
                 "cannot write the requeue annotation", extra=logs.fields(**object_fields(resource), error=error)
             )

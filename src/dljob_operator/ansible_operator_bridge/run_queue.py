@@ -59,8 +59,15 @@ class RunQueue(Generic[T]):
         self._lines = ReadyLines(threads, clock)
         self._waiting: dict[str, _Waiting[T]] = {}
         self._running: dict[str, _Running[T]] = {}
-        self._takers = 0
+        self.takers = 0
+        """The number of threads that wait for runs."""
         self._closed = False
+
+    @property
+    def depth(self) -> int:
+        """The number of requests that wait."""
+        with self._changed:
+            return sum(len(waiting.requests) for waiting in self._waiting.values())
 
     def add(self, key: str, flow: Flow, turn: Turn, request: T) -> bool:
         """Add a request for a run of the job `key`; return False once the queue is closed.
@@ -91,12 +98,12 @@ class RunQueue(Generic[T]):
         The caller must call `done` for each of them.
         """
         with self._changed:
-            self._takers += 1
+            self.takers += 1
             thread = threading.get_ident()
             self._progress.idle(thread)
             try:
                 while not self._closed:
-                    keys = self._lines.take(thread, self._takers, limit, self._may_share)
+                    keys = self._lines.take(thread, self.takers, limit, self._may_share)
                     if keys is not None:
                         for key in keys:
                             self._running[key] = _Running(thread, self._waiting.pop(key))
@@ -105,7 +112,7 @@ class RunQueue(Generic[T]):
                     self._changed.wait()
                 return None
             finally:
-                self._takers -= 1
+                self.takers -= 1
 
     def continuing(self, keys: Collection[str]) -> list[str]:
         """Return those of this thread's `keys` that continue with their next slice: these leave a thread free."""

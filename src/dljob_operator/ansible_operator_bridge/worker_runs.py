@@ -95,6 +95,11 @@ class WorkerRuns:
         ended = requested.ended.result()
         return _report(parsed, ended)
 
+    @property
+    def depth(self) -> int:
+        """The number of runs that wait for a worker."""
+        return self._runs.depth
+
     def stall(self, limit: float) -> Stall | None:
         """Return the job that has made no progress for more than `limit` seconds, None if all do."""
         return self._runs.stall(limit)

@@ -46,6 +46,7 @@ class Controller:
     """Reconciles the objects of every entry of `watches`.
 
     `start` returns immediately, `wait_ready` when all kinds have been listed, and `stop` when all threads have ended.
+    `informers` fill the cache and the `queue`, and `work` is what the worker threads do, which any other may do too.
     """
 
     def __init__(
@@ -61,19 +62,19 @@ class Controller:
         self._runner = runner
         self._settings = settings or ControllerSettings()
         metrics = metrics or Metrics()
-        self._queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
-        self._informers = InformerSet(watches, api, self._settings, self._queue, metrics.job_changed)
-        self._outcome_handler = OutcomeHandler(self._queue, EventRecorder(api), metrics, self._period)
-        work = Work(
-            take=self._take,
+        self.queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
+        self.informers = InformerSet(watches, api, self._settings, self.queue, metrics.job_changed)
+        self._outcome_handler = OutcomeHandler(self.queue, EventRecorder(api), metrics, self._period)
+        self.work = Work(
+            take=self.take,
             handle=self._reconcile,
-            abandon=lambda key: self._queue.done(key, ok=False),
-            close=self._queue.close,
+            abandon=lambda key: self.queue.done(key, ok=False),
+            close=self.queue.close,
             threads=self._settings.max_concurrent,
         )
-        self._orphans = OrphanCollector(api, self._informers.orphans)
-        self._workers = Workers([work], self._informers, runner)
-        metrics.watch(self._informers.jobs, lambda: self._queue.depth)
+        self._orphans = OrphanCollector(api, self.informers.orphans)
+        self._workers = Workers([self.work], self.informers, runner)
+        metrics.watch(self.informers.jobs, lambda: self.queue.depth)
 
     def start(self) -> None:
         self._workers.start()
@@ -81,19 +82,19 @@ class Controller:
 
     def wait_ready(self) -> tuple[list[GVK], list[GVK]]:
         """Wait until all informers have synced; return the kinds that are watched and the kinds that are not served."""
-        return self._informers.wait_ready()
+        return self.informers.wait_ready()
 
     def problem(self) -> str:
         """Why jobs are no longer watched or reconciled, "" if they are."""
         return (
             self._workers.problem()
-            or self._informers.problem()
-            or stalled(self._queue, self._informers, self._settings.run_timeout)
+            or self.informers.problem()
+            or stalled(self.queue, self.informers, self._settings.run_timeout)
         )
 
     def not_ready(self) -> str:
         """Why the cache is not up to date, "" if it is."""
-        return self._informers.not_ready()
+        return self.informers.not_ready()
 
     def stop(self, grace: float) -> None:
         """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
@@ -102,11 +103,12 @@ class Controller:
 
     # Reconciles (on the workers' threads)
 
-    def _take(self, timeout: float | None = None) -> list[str] | None:
-        return self._queue.get(self._batch_limit, timeout, self._informers.may_share)
+    def take(self, timeout: float | None = None) -> list[str] | None:
+        """Wait for the jobs of the next run; return [] after `timeout` seconds (0 does not wait), None at the end."""
+        return self.queue.get(self._batch_limit, timeout, self.informers.may_share)
 
     def _batch_limit(self, target: str) -> int:
-        kind = self._informers.kind(target)
+        kind = self.informers.kind(target)
         return self._settings.largest_batch if kind is not None and kind.watch.batchable else 1
 
     def _reconcile(self, keys: Sequence[str]) -> None:
@@ -116,9 +118,9 @@ class Controller:
         # a change after this may be missing in what the cache returns
         taken = self._runner.changes.counts(keys)
         for key in keys:
-            found = self._informers.find(key)
+            found = self.informers.find(key)
             if found is None:
-                self._queue.done(key, ok=True)
+                self.queue.done(key, ok=True)
                 continue
             kind, resource = found
             if is_leaving(resource):
@@ -144,9 +146,9 @@ class Controller:
     def _finalize(self, kind: WatchedKind, resource: Object) -> None:
         """Run the finalizer of an object that is being deleted, if the object has the one of its watch entry."""
         if not finalizers.is_finalizing(kind.watch, resource) or kind.api_resource is None:
-            self._queue.done(uid_of(resource), ok=True)
+            self.queue.done(uid_of(resource), ok=True)
             return
-        cache = replace(self._informers.view([resource]), cluster_info=None)
+        cache = replace(self.informers.view([resource]), cluster_info=None)
         request = request_for_one(kind.watch, resource, cache, self._settings.run_timeout, finalizing=True)
         result = self._runner.run(request)
         outcome = outcomes(result, [uid_of(resource)])[uid_of(resource)]
@@ -159,7 +161,7 @@ class Controller:
         self._outcome_handler.handle(kind.watch, resource, outcome, result)
 
     def _run(self, kind: WatchedKind, resources: Sequence[Object], taken: Mapping[str, int]) -> None:
-        timeout, cache = self._settings.run_timeout, self._informers.view(resources)
+        timeout, cache = self._settings.run_timeout, self.informers.view(resources)
         if len(resources) == 1 and not kind.watch.long_lived:
             request = request_for_one(kind.watch, resources[0], cache, timeout)
         else:
@@ -167,20 +169,20 @@ class Controller:
         uids = [uid_of(resource) for resource in resources]
         request = beside_others(
             request,
-            is_contended=self._queue.is_contended(uids),
+            is_contended=self.queue.is_contended(uids),
             taken=taken,
-            continuing=self._queue.continuing(uids),
+            continuing=self.queue.continuing(uids),
             threads=self._settings.max_concurrent,
         )
         with run_batch(self._runner, request, resources) as reports:
             for reported in reports:
                 self._outcome_handler.ran(kind.watch, reported.result)
-                self._informers.wait_for(written(outcome for _, outcome in reported.jobs))
+                self.informers.wait_for(written(outcome for _, outcome in reported.jobs))
                 self._handle_all(kind, reported)
 
     def _handle_all(self, kind: WatchedKind, reported: Reported) -> None:
         for resource, outcome in reported.jobs:
-            self._queue.took(namespace_of(resource), outcome.seconds)
+            self.queue.took(namespace_of(resource), outcome.seconds)
             was_run = not outcome.postponed and reported.result.ending is not RunEnding.CANCELLED
             if kind.watch.manage_status and was_run:
                 self._manage_status(kind, resource, outcome, reported.result.stats)

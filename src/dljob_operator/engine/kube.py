@@ -88,24 +88,24 @@ def find_kubeconfig(given: str | None, environ: Mapping[str, str]) -> Path | Non
 
 
 class KubeApi:
-    """Sends requests to one API server. It is safe to use from several threads."""
+    """Sends requests to one API server over its `connection`. It is safe to use from several threads."""
 
     def __init__(self, api_client: client.ApiClient) -> None:
-        self._configuration = api_client.configuration
-        self._connection = _connection(api_client)
-        self._timeout = _READ_TIMEOUT
+        self.connection = _connection(api_client)
+        self.timeout = _READ_TIMEOUT
+        """Seconds without a response after which a request has failed."""
         self._seconds_left: Callable[[], float] = lambda: math.inf
 
     def with_timeout(self, seconds: float) -> KubeApi:
         """Return an API that gives up a request after `seconds` without a response; watches have their own time."""
         other = copy.copy(self)
-        other._timeout = seconds
+        other.timeout = seconds
         return other
 
     def with_own_connections(self) -> KubeApi:
         """Return an API that shares no connection, and so no dead one, with this one."""
         other = copy.copy(self)
-        other._connection = _connection(client.ApiClient(self._configuration))
+        other.connection = _connection(client.ApiClient(self.connection.configuration))
         return other
 
     def writing_while(self, seconds_left: Callable[[], float]) -> KubeApi:
@@ -114,7 +114,7 @@ class KubeApi:
         Nor does it send one on a connection that takes longer to open, if the server has one address and no proxy.
         """
         other = copy.copy(self)
-        other._seconds_left = seconds_left
+        other._seconds_left = seconds_left  # noqa: SLF001 - of this class
         return other
 
     @classmethod
@@ -144,7 +144,7 @@ class KubeApi:
 
     @property
     def server(self) -> str:
-        return self._connection.server
+        return self.connection.server
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return self.request("GET", path, query=query)
@@ -169,7 +169,7 @@ class KubeApi:
 
         Raises ApiError for an error response, ApiConnectionError for none, and NestedTooDeeply.
         """
-        with self._open(ApiRequest(method, path, body, query, content_type), self._timeout) as response:
+        with self._open(ApiRequest(method, path, body, query, content_type), self.timeout) as response:
             data = response.read()
         try:
             return decode(response.status, data)
@@ -199,7 +199,7 @@ class KubeApi:
     def _open(self, request: ApiRequest, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
         timeout = min(_CONNECT_TIMEOUT, read_timeout), read_timeout
         try:
-            response = self._connection.send(request, timeout, self._seconds_left, preload_content=False)
+            response = self.connection.send(request, timeout, self._seconds_left, preload_content=False)
             try:
                 if not is_success(response.status):
                     error = error_of(response.status, response.read())

@@ -34,6 +34,11 @@ class Periodic:
         """Request the end of the thread and return immediately."""
         self._stopping.set()
 
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait `timeout` seconds for the end of the thread, or without a limit; return whether it has ended."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
     def _run(self) -> None:
         while not self._stopping.wait(self._interval):
             try:

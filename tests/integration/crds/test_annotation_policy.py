@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from kubernetes import client
-from support.builders import OWN_OPERATOR, caffe2job, jaxjob, mpijob, paddlejob, pytorchjob, tfjob, xgboostjob
+from support import kinds
+from support.builders import OWN_OPERATOR, caffe2job, mpijob, tfjob
 
 ROOT = Path(__file__).resolve().parents[3]
 POLICY = ROOT / "deploy" / "kustomize" / "components" / "ansible-operator" / "admission_policy.yaml"
@@ -98,13 +99,10 @@ def annotated(job: Job, **annotations: str) -> Job:
 
 
 JOBS = {
-    "JAXJob": jaxjob(2),
     "TFJob": tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1),
     "TFJob v1alpha1": tfjob("kubeflow.org/v1alpha1", master=1, worker=1),
     "TfJob": tfjob(master=1, worker=1),
-    "PyTorchJob": pytorchjob(1, 1),
-    "PaddleJob": paddlejob(1, 1),
-    "XGBoostJob": xgboostjob(1, 1),
+    **{kind: job for kind, (_, job) in kinds.plain_jobs(1).items()},
     "Caffe2Job": caffe2job(2),
     "MPIJob": mpijob(),
 }

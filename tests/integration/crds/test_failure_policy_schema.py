@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.builders import caffe2job, jaxjob, paddlejob, pytorchjob, tfjob, xgboostjob
+from support import kinds
+from support.builders import caffe2job, jaxjob, tfjob
 
 Job = dict[str, Any]
 ON_CODES = {"operator": "In", "values": [3]}
@@ -31,13 +32,10 @@ def with_policy(job: Job, *rules: Any, restart: str = "", **run_policy: Any) -> 
 @pytest.mark.parametrize(
     "job",
     [
-        pytest.param(jaxjob(2), id="JAXJob"),
         pytest.param(tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1), id="TFJob"),
         pytest.param(tfjob("kubeflow.org/v1alpha1", master=1, worker=1), id="TFJob v1alpha1"),
         pytest.param(tfjob(master=1, worker=1), id="TfJob"),
-        pytest.param(pytorchjob(1, 1), id="PyTorchJob"),
-        pytest.param(paddlejob(1, 1), id="PaddleJob"),
-        pytest.param(xgboostjob(1, 1), id="XGBoostJob"),
+        *(pytest.param(job, id=kind) for kind, (_, job) in kinds.plain_jobs(1).items()),
         pytest.param(caffe2job(2), id="Caffe2Job"),
     ],
 )

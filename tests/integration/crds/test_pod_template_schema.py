@@ -7,17 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support import kinds
 from support.builders import (
     caffe2job,
     grouped,
-    jaxjob,
     mpijob,
     mpijob_v1,
     mxjob,
-    paddlejob,
     pytorchjob,
     tfjob,
-    xgboostjob,
 )
 
 Job = dict[str, Any]
@@ -46,10 +44,7 @@ def _jobs() -> dict[str, Job]:
         "TFJob v1alpha1": tfjob("kubeflow.org/v1alpha1", "replicaSpecs", master=1),
         "TFJob replica_specs": tfjob("kubeflow.org/v1alpha1", "replica_specs", master=1),
         "TfJob": tfjob("tensorflow.org/v1alpha1", "replicaSpecs", master=1),
-        "PyTorchJob": pytorchjob(1),
-        "JAXJob": jaxjob(1),
-        "PaddleJob": paddlejob(worker=1),
-        "XGBoostJob": xgboostjob(),
+        **{kind: job for kind, (_, job) in kinds.plain_jobs(1).items()},
         "MPIJob v2beta1": mpijob(1),
         "MPIJob v1": mpijob_v1(1),
         "Caffe2Job": caffe2job(1),

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from devtools.build import stamp
 from devtools.build.collection.environment import environ
-from devtools.build.stamp import project
 from support.documents import DOCUMENTS, ROOT, commands
 from support.live_jobs import Cluster, v1_job
 
@@ -33,7 +33,7 @@ RUN_BY = {
     r"make hooks": "tests/integration/tooling/test_hooks.py::test_git_refuses_a_commit_whose_subject_is_not_imperative",
     r"make commits": "tests/unit/forge/test_subjects.py::test_make_checks_the_commits_since_the_base",
     r"make changelog": "tests/integration/tooling/test_changelog.py::test_a_fragment_goes_into_the_section_of_the_version",
-    r"PYTHONPATH=hack python -m devtools.build.release check v0\.1\.0": "tests/unit/devtools/build/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
+    r"PYTHONPATH=hack python -m devtools.build.release check v0\.1\.0": "tests/unit/devtools/build/test_release.py::test_the_command_reads_the_files_of_this_tree",
     r"PYTHONPATH=tests python -m support\.stability \d+": "tests/unit/stability/test_stability.py::test_the_command_prints_the_figures",
     r"PYTHONPATH=tests python -m unit\.perturbation": "tests/unit/perturbation/test_campaign.py::test_every_position_is_tried_and_counted",
     r"git (tag|push) .*": RELEASE,
@@ -132,7 +132,7 @@ RUN_BY = {
 }
 """Pattern of the whole command to the test that runs it."""
 
-REPOSITORY = project.read(ROOT).urls["Repository"]
+REPOSITORY = stamp.read().urls["Repository"]
 
 FOUND = sorted({(command, str(path.relative_to(ROOT))) for path in DOCUMENTS for command in commands(path)})
 

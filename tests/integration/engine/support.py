@@ -116,7 +116,7 @@ class Jobs:
         head = json.dumps({"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": {"name": name}})
         body = head[:-1] + ',"spec":' + '{"a":' * levels + "1" + "}" * (levels + 1)
         url = self.kube.server + ECHOJOBS.collection(self.namespace)
-        pool = self.kube._connection.pool
+        pool = self.kube.connection.pool
         answer = pool.request("POST", url, body=body, headers={"Content-Type": "application/json"})
         assert answer.status == 201, answer.data
 

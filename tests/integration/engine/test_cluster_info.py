@@ -166,7 +166,7 @@ def test_a_changed_map_is_a_reason_to_run_every_job_that_is_not_over(
     engine.wait_run("over", 1)
     engine.wait_run("waits", 1)
     jobs.write_status("over", completionTime="2026-01-01T00:00:00Z")
-    kept = engine.controller._informers.kind(str(engine.watch.gvk))
+    kept = engine.controller.informers.kind(str(engine.watch.gvk))
     assert kept is not None
     until(lambda: (kept.get(over["metadata"]["uid"]) or {}).get("status"), "the engine has seen that it is over")
     # a node's heartbeat and its devices are none

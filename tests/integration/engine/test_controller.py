@@ -144,7 +144,7 @@ def test_a_deleted_job_is_not_run(engine: Engine, jobs: Jobs) -> None:
     assert len(engine.runs("a")) <= count + 1  # one may have been in pending
     jobs.patch("a", metadata={"finalizers": None})
     until(lambda: not jobs.exists("a"), "it is gone")
-    until(lambda: uid not in engine.controller._queue._items, "nothing of it is kept")
+    until(lambda: uid not in engine.controller.queue._items, "nothing of it is kept")  # noqa: SLF001 - memory that no answer shows
 
 
 @pytest.mark.parametrize("own_role", [True, False])
@@ -213,7 +213,7 @@ class TestBatches:
         quick = ["quick-0", "quick-1"]
         for name in quick:
             jobs.create(name)
-        until(lambda: engine.controller._queue.depth == 3, "they wait together")
+        until(lambda: engine.controller.queue.depth == 3, "they wait together")
         first.touch()
         for name in quick:
             until(lambda name=name: _successful(jobs, name), f"{name} is through")

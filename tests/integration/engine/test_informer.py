@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,14 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from integration.engine.support import GROUP, PODS, Jobs, Line, crd, remove_crd, until
 
 from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.informer import Informer, WatchSource
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.discovery import ApiResource, find_api_resource
-from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi, WatchStream
 from dljob_operator.engine.lifecycle.crds import install_crds
 from dljob_operator.watches import GVK
 
@@ -75,8 +78,7 @@ def started() -> Iterator[list[Informer]]:
     for informer in informers:
         informer.stop()
     for informer in informers:
-        informer.join(5)
-        assert not informer._thread.is_alive()
+        assert informer.join(5)
 
 
 def test_it_lists_then_follows_what_carries_our_label(
@@ -170,13 +172,24 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
 ) -> None:
     caplog.set_level(logging.INFO, "dljob_operator")
     wire, api = line
+    failures: list[str] = []
+    watch = api.watch
+
+    @contextlib.contextmanager
+    def recorded(*given: Any) -> Iterator[WatchStream]:
+        with contextlib.ExitStack() as stack:
+            try:
+                stream = stack.enter_context(watch(*given))
+            except ApiConnectionError as error:
+                failures.append(str(error))
+                raise
+            yield stream
+
+    monkeypatch.setattr(api, "watch", recorded)
     informer = Informer(api, WatchSource("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(120)
-    failures: list[str] = []
-    failed = informer._failed
-    monkeypatch.setattr(informer, "_failed", lambda error, **given: (failures.append(error), failed(error, **given)))
     wire.close()
     until(lambda: len(failures) >= 3, "it has tried again")
     jobs.create("during")
@@ -193,17 +206,33 @@ def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
     log: Log,
     started: list[Informer],
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wire, api = line
     jobs.create("stays")
     jobs.create("goes")
+    watch, opened, absent = api.watch, threading.Event(), threading.Event()
+
+    @contextlib.contextmanager
+    def after_an_absence(path: str, query: Any, quiet_for: float) -> Iterator[WatchStream]:
+        """Of a long absence: compaction has left this version behind."""
+        if absent.is_set():
+            query = {**query, "resourceVersion": "1"}
+        try:
+            with watch(path, query, quiet_for) as stream:
+                absent.clear()
+                opened.set()
+                yield stream
+        except ApiError:
+            absent.clear()
+            raise
+
+    monkeypatch.setattr(api, "watch", after_an_absence)
     informer = Informer(api, WatchSource("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
-    until(lambda: informer._stream is not None, "the watch is open")
-    # What a long absence leads to: compaction has left this version behind. An open watch does not change it as long as
-    # nothing happens; between two watches the next one may have read the version already.
-    informer._version = "1"
+    assert opened.wait(120), "the watch is open"
+    absent.set()
     wire.close()
     jobs.delete("goes")
     wire.open()

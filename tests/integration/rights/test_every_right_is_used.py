@@ -17,6 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import KUEUE_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from devtools.build.olm import csv, sources
+from devtools.definitions import definitions
 from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
 from integration.rights.recorder import Recorder, Right, request_of
@@ -36,17 +37,14 @@ from support.scripted_server import Exchange, scripted
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.lifecycle.crds import install_crds
 
-JOBS = ("caffe2jobs", "dljobs", "jaxjobs", "mpijobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
+KINDS = [tuple(name.split(".", 1)) for name in definitions()]
+"""The plural and the group of each kind of jobs."""
 NOT_ASKED_FOR = {
     # OpenShift's admission asks for them when an account sets blockOwnerDeletion; that the operator sets it is asserted
     # below
-    Right(group, f"{job}/finalizers", "update")
-    for group, job in [
-        ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "jaxjobs"), ("kubeflow.org", "mpijobs"), ("kubeflow.org", "mxjobs"),
-        ("kubeflow.org", "paddlejobs"), ("kubeflow.org", "pytorchjobs"), ("kubeflow.org", "tfjobs"), ("kubeflow.org", "xgboostjobs"),
-        ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"), ("dljob.operator", "dljobs"),
-    ]
-}  # fmt: skip
+    Right(group, f"{plural}/finalizers", "update")
+    for plural, group in KINDS
+}
 NOT_ASKED_FOR |= {
     # an account can give only rights that it has: test_missing_rights.py shows what happens without them
     Right("", "pods/exec", "create"), Right("", "pods/exec", "get"),

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from devtools.build.changelog.__main__ import CHANGELOG, antsibull, outdated
+from devtools.build.release import CHANGELOG, antsibull, outdated
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from devtools.build.collection.cached_environment import cached_environment, pip
-from devtools.build.collection.environment import environ
+from devtools.build.collection.environment import cached_environment, environ, pip
 from devtools.paths import ROOT
 
 VERSIONS = ("1.7.0", "1.8.1", "1.9.4")

@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import cache
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.plugin_utils import framework as loading
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_frameworks
+from support import kinds
 from support.builders import JAX, PYTORCH, UID, Resource
 from support.recording_api import Api, context_of
 
@@ -93,7 +94,7 @@ def test_strings_of_a_job_stay_as_they_are() -> None:
 @pytest.fixture(autouse=True)
 def filters_of_the_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ansible finds these only in a process of its own, where no test has imported the collection."""
-    real = loading._filter
+    real = loading._filter  # noqa: SLF001 - stands for Ansible's own search for filters
     monkeypatch.setattr(
         loading, "_filter", lambda hook, name: dict if name.startswith("dljob.operator.") else real(hook, name)
     )
@@ -112,16 +113,7 @@ def declare(folder: Path, **changes: Any) -> Path:
 
 
 def test_those_of_this_collection() -> None:
-    assert sorted(build_frameworks([])) == [
-        "caffe2",
-        "jax",
-        "mpi",
-        "mxnet",
-        "paddle",
-        "pytorch",
-        "tensorflow",
-        "xgboost",
-    ]
+    assert sorted(build_frameworks([])) == [*kinds.DECLARED]
 
 
 @pytest.mark.parametrize("is_role", [True, False])

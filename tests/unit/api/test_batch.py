@@ -150,13 +150,13 @@ def test_without_an_engine_every_job_has_its_reconcile(monkeypatch: pytest.Monke
 
 def test_the_outcomes_have_the_order_of_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever thread begins first."""
-    create = batch._Turns.__init__
 
-    def last_first(turns: batch._Turns, jobs: Any) -> None:
-        create(turns, jobs)
-        turns._waiting.reverse()
+    class LastFirst(batch._Turns):  # noqa: SLF001 - no other way decides which thread begins first
+        def __init__(self, jobs: Any) -> None:
+            super().__init__(jobs)
+            self._waiting.reverse()
 
-    monkeypatch.setattr(batch._Turns, "__init__", last_first)
+    monkeypatch.setattr(batch, "_Turns", LastFirst)
     monkeypatch.setattr(batch, "reconcile", lambda context, job, framework: done(job))
     jobs = [{"name": name, "metadata": {}} for name in "abc"]
     assert list(names_of(batch.reconcile_all(None, jobs, None))) == [(["a", "b", "c"], True)]  # type: ignore[arg-type]

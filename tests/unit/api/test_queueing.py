@@ -16,26 +16,21 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support import kinds
 from support.builders import (
     CAFFE2,
-    JAX,
     MPI,
     MXNET,
     NOW,
-    PADDLE,
     PYTORCH,
     TENSORFLOW,
-    XGBOOST,
     Resource,
     caffe2job,
     grouped,
-    jaxjob,
     mpijob,
     mxjob,
-    paddlejob,
     pytorchjob,
     tfjob,
-    xgboostjob,
 )
 from support.fake_api_server import FakeApiServer, FakeRestClient
 from support.fake_kueue import FakeKueue
@@ -57,13 +52,13 @@ class Lab:
         made["metadata"].setdefault("generation", 1)
         self.framework = framework
         self.path = paths.object_path(made)
-        self._key = ("default", paths.plural(made["kind"])), made["metadata"]["name"]
-        self.server.add(self._key[0], made)
+        self.key = ("default", paths.plural(made["kind"])), made["metadata"]["name"]
+        self.server.add(self.key[0], made)
         self.kueue.add_flavor("gpu", **GPU)
 
     @property
     def job(self) -> Any:
-        return self.server.objects[self._key[0]][self._key[1]]
+        return self.server.objects[self.key[0]][self.key[1]]
 
     @property
     def status(self) -> Any:
@@ -142,10 +137,10 @@ JOBS: dict[str, tuple[Resource, Framework, dict[str, int]]] = {
     "TfJob": (tfjob(master=1, worker=2), TENSORFLOW, {"master": 1, "worker": 2}),
     "TFJob": (tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, ps=1), TENSORFLOW, {"chief": 1, "ps": 1}),
     "Caffe2Job": (caffe2job(2), CAFFE2, {"worker": 2}),
-    "PyTorchJob": (pytorchjob(master=1, worker=2), PYTORCH, {"master": 1, "worker": 2}),
-    "XGBoostJob": (xgboostjob(worker=2), XGBOOST, {"master": 1, "worker": 2}),
-    "PaddleJob": (paddlejob(worker=2), PADDLE, {"worker": 2}),
-    "JAXJob": (jaxjob(worker=2), JAX, {"worker": 2}),
+    **{
+        kind: (job, framework, {type_.name.lower(): type_.maximum or 2 for type_ in framework.replica_types})
+        for kind, (framework, job) in kinds.plain_jobs().items()
+    },
     "MPIJob": (mpijob(), MPI, {"launcher": 1, "worker": 2}),
     "groups": (
         grouped(pytorchjob(master=1, worker=3), "Worker", big=(2, {"nodeSelector": {"size": "big"}})),
@@ -228,7 +223,7 @@ def test_a_lost_status_write_gives_no_quota_back() -> None:
     old = copy.deepcopy(lab.status)
     lab.kueue.admit("gpu")
     lab.settle()
-    lab.server.objects[lab._key[0]][lab._key[1]] = {**lab.job, "status": old}
+    lab.server.objects[lab.key[0]][lab.key[1]] = {**lab.job, "status": old}
     lab.kueue.evict()
     lab.reconcile()
     assert lab.kueue.status_of("QuotaReserved") == "True"

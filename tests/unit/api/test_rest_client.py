@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import urllib3
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
+from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
 from ansible_collections.dljob.operator.plugins.module_utils.shared.boottime import boottime
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
@@ -162,16 +163,31 @@ def test_a_write_whose_connection_closes_is_not_repeated_after_the_deadline(
     assert len(server.asked) == 1
 
 
+class Waited(threading.BoundedSemaphore):
+    """Says when a thread waits for it."""
+
+    waits: ClassVar[threading.Event]
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        if super().acquire(blocking=False):
+            return True
+        self.waits.set()
+        return super().acquire(blocking, timeout)
+
+    __enter__ = acquire
+
+
 def test_a_write_that_waits_for_a_connection_is_not_sent_after_the_deadline(
-    server: Server, kubeconfig: str, leader: WriteDeadline
+    server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rest_client, "BoundedSemaphore", Waited)
+    monkeypatch.setattr(Waited, "waits", threading.Event(), raising=False)
     server.free.clear()
     with connect(kubeconfig, connections=1) as client, ThreadPoolExecutor(2) as threads:
         first = threads.submit(client.request, "POST", "/first")
         until(lambda: len(server.asked) == 1)
         second = threads.submit(client.request, "POST", "/second")
-        free: Any = client._free
-        until(lambda: free._cond._waiters)
+        assert Waited.waits.wait(10)
         leader.extend(0.0)
         server.free.set()
         first.result(10)
@@ -224,14 +240,14 @@ def test_a_request_that_was_not_sent_or_that_may_be_sent_twice_is_repeated(
 ) -> None:
     """One of several API servers behind an address may have died."""
     with connect(kubeconfig) as client:
-        send, left = client._connection.send, [error] * 3
+        send, left = client.connection.send, [error] * 3
 
         def fail_first(*given: Any, **options: Any) -> Any:
             if left:
                 raise left.pop()
             return send(*given, **options)
 
-        monkeypatch.setattr(client._connection, "send", fail_first)
+        monkeypatch.setattr(client.connection, "send", fail_first)
         with contextlib.nullcontext() if is_repeated else pytest.raises(ApiError):
             client.request(method, "/p")
     assert len(server.asked) == is_repeated
@@ -278,13 +294,13 @@ def test_a_request_whose_connection_is_lost_late_is_not_repeated(
 ) -> None:
     """Four requests of 29 s would be two minutes."""
     with connect(kubeconfig) as client:
-        send = client._connection.send
+        send = client.connection.send
 
         def take_long(*given: Any, **options: Any) -> Any:
             pauses.append(2.0)
             return send(*given, **options)
 
-        monkeypatch.setattr(client._connection, "send", take_long)
+        monkeypatch.setattr(client.connection, "send", take_long)
         server.drops = True
         with pytest.raises(ApiError, match="DELETE /p"):
             client.request("DELETE", "/p")
@@ -306,17 +322,19 @@ def test_the_credentials_are_renewed_before_the_deadline_is_compared(
     server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And not once more after it: a program of the kubeconfig may take longer than the Lease."""
+    monkeypatch.setattr(connection, "CREDENTIALS_TTL", 0.0)
+    renewed: list[None] = []
+
+    def renew(configuration: Any) -> None:
+        renewed.append(None)
+        for name in configuration.api_key:
+            configuration.api_key[name] = f"Bearer {len(renewed)}"
+
     with connect(kubeconfig) as client:
-        renewed: list[None] = []
-
-        def renew() -> dict[str, str]:
-            renewed.append(None)
-            return {"Authorization": f"Bearer {len(renewed)}"}
-
-        monkeypatch.setattr(client._connection, "_current_credentials", renew)
+        client.connection.configuration.refresh_api_key_hook = renew
         client.request("PATCH", "/p", {})
         assert server.tokens == ["Bearer 1"]
-        monkeypatch.setattr(client._connection, "_current_credentials", lambda: leader.extend(0.0) or {})
+        client.connection.configuration.refresh_api_key_hook = lambda configuration: leader.extend(0.0)
         with pytest.raises(ApiError, match="no longer the leader"):
             client.request("PATCH", "/p", {})
     assert len(server.asked) == 1
@@ -340,7 +358,7 @@ def test_nothing_is_left_of_a_connection(kubeconfig: str, server: Server) -> Non
 def test_a_connection_that_is_closed_is_not_kept(kubeconfig: str) -> None:
     client = connect(kubeconfig)
     client.request("GET", "/p")
-    pools = client._connection.pool.pools
+    pools = client.connection.pool.pools
     assert len(pools) == 1
     client.close()
     assert len(pools) == 0
@@ -358,7 +376,7 @@ def test_certificates_of_the_kubeconfig_are_files_in_the_folder_that_is_removed(
     named["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:1", **authority}
     Path(kubeconfig).write_text(yaml.safe_dump(named), encoding="utf-8")
     with connect(kubeconfig) as client:
-        file = Path(client._connection.pool.connection_pool_kw["ca_certs"])
+        file = Path(client.connection.pool.connection_pool_kw["ca_certs"])
         assert file.read_bytes() == certificate
         assert file.parent == Path(client.folder)
     assert not file.exists()
@@ -429,4 +447,4 @@ def test_a_kubeconfig_that_is_named_and_missing_is_an_error(tmp_path: Path, monk
 
 def test_the_connections_are_limited(kubeconfig: str) -> None:
     with connect(kubeconfig, connections=3) as client:
-        assert client._connection.pool.connection_pool_kw["maxsize"] == 3
+        assert client.connection.pool.connection_pool_kw["maxsize"] == 3

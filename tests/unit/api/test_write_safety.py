@@ -48,7 +48,7 @@ class Cluster(RestClient):
             return copy.deepcopy(present)
         if not dry:
             self.writes.append((method, path))
-        return {"DELETE": self._delete, "PATCH": self._patch, "PUT": self._put}[method](path, present, body, dry)
+        return {"DELETE": self._delete, "PATCH": self._patch, "PUT": self.put}[method](path, present, body, dry)
 
     def _create(self, path: str, body: Resource, dry: bool) -> Resource:
         if body["kind"] == "Event":
@@ -90,9 +90,9 @@ class Cluster(RestClient):
             for name, value in (body.get("metadata") or {}).items():
                 before = found["metadata"].get(name)
                 found["metadata"][name] = {**before, **value} if isinstance(before, dict) else value
-        return self._put(path, present, found, dry)
+        return self.put(path, present, found, dry)
 
-    def _put(self, path: str, present: Resource, body: Resource, dry: bool) -> Resource:
+    def put(self, path: str, present: Resource, body: Resource, dry: bool) -> Resource:
         version, uid = (present["metadata"][key] for key in ("resourceVersion", "uid"))
         given = body["metadata"]
         if (given.get("resourceVersion", version), given.get("uid", uid)) != (version, uid):
@@ -541,14 +541,14 @@ def test_a_tensorboard_that_somebody_else_has_replaced_meanwhile_is_left(monkeyp
         **deployment,
         "metadata": {"name": deployment["metadata"]["name"], "uid": OTHER_UID, "resourceVersion": "1"},
     }
-    put = cluster._put
+    put = cluster.put
 
     def replaced_meanwhile(at: str, present: Resource, *given: Any) -> Resource:
         if at == path:
             cluster.objects[path] = present = theirs
         return put(at, present, *given)
 
-    monkeypatch.setattr(cluster, "_put", replaced_meanwhile)
+    monkeypatch.setattr(cluster, "put", replaced_meanwhile)
     outcome = reconcile(context_of(cluster), cluster.objects[_path(resource)], TENSORFLOW)
     assert cluster.objects[path] == theirs
     assert (outcome.ok, outcome.requeue_after is not None) == (True, True)

@@ -21,33 +21,28 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status import
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils import framework as framework_of_a_role
 from devtools.build.collection.environment import COLLECTIONS, environ
+from support import kinds
 from support.builders import (
     CAFFE2,
     ECHO_DECLARATION,
-    JAX,
     MPI,
     MXNET,
     PADDLE,
-    PYTORCH,
     TENSORFLOW,
     UID,
-    XGBOOST,
     MXJob,
     Pod,
     Resource,
     caffe2job,
     echojob,
-    jaxjob,
     manifest_of,
     mpijob,
     mxjob,
     paddlejob,
     pod_of,
     pods_of,
-    pytorchjob,
     stamp,
     tfjob,
-    xgboostjob,
 )
 from support.fake_cluster import FakeCluster
 
@@ -399,11 +394,8 @@ JOBS: dict[str, tuple[Resource, Framework]] = {
     "TfJob": (tfjob(master=1, worker=2, ps=2), TENSORFLOW),
     "TFJob": (tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2, ps=1), TENSORFLOW),
     "Caffe2Job": (caffe2job(3), CAFFE2),
-    "PyTorchJob": (pytorchjob(1, 2), PYTORCH),
-    "JAXJob": (jaxjob(3), JAX),
-    "PaddleJob": (paddlejob(worker=3), PADDLE),
-    "PaddleJob, parameter servers": (paddlejob(2, 2), PADDLE),
-    "XGBoostJob": (xgboostjob(1, 2), XGBOOST),
+    "PaddleJob of workers": (paddlejob(worker=3), PADDLE),
+    **{kind: (job, framework) for kind, (framework, job) in kinds.plain_jobs().items()},
 }
 
 

@@ -42,6 +42,6 @@ def test_a_reconcile_knows_whether_users_wait_for_others(monkeypatch: pytest.Mon
     source = OneBatch(Batch("t", [{}], None, None, is_contended=True, changes=changes, since_taken=taken))
     own = {"cloud": "", "config_map": "c", "cluster_domain": "d"}
     action = reconcile.ActionModule.__new__(reconcile.ActionModule)
-    assert action._serve(source, Api(), own) == {"changed": False}
+    assert action._serve(source, Api(), own) == {"changed": False}  # noqa: SLF001 - without the socket of a worker
     assert [(one.is_contended, one.changes, one.since_taken) for one in contexts] == [(True, changes, taken)]
     assert len(source.reported) == 1

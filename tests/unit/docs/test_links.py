@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from devtools.build.stamp import project
+from devtools.build import stamp
 from support.documents import ROOT
 
-REPOSITORY = project.read(ROOT).urls["Repository"]
+REPOSITORY = stamp.read().urls["Repository"]
 FILES = sorted(path for folder in ("", "[a-z]*/", "[a-z]*/[a-z]*/") for path in ROOT.glob(f"{folder}*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 

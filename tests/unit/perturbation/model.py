@@ -148,7 +148,7 @@ class World:
         self.perturbation = perturbation or Perturbation()
         self.now = NOW
         self.server = FakeApiServer()
-        self._bind()
+        self.bind()
         self.positions: list[Position] = []
         self.cache = Cache()
         self.dirty = False
@@ -165,7 +165,7 @@ class World:
         self.create_job()
         scenario.inherit(self)
 
-    def _bind(self) -> None:
+    def bind(self) -> None:
         self.server.now = lambda: self.now
         self.client = _Client(self)
 
@@ -387,7 +387,7 @@ class World:
         self._set_pod(pod, status={"phase": phase, "containerStatuses": [status], "conditions": [ready]})
 
     def _set_pod(self, pod: Resource, **fields: Any) -> None:
-        self.server._store("MODIFIED", PODS, {**pod, **fields})
+        self.server.store("MODIFIED", PODS, {**pod, **fields})
 
     def _user_acts(self) -> bool:
         if self.done_actions == len(self.scenario.actions):
@@ -506,7 +506,7 @@ class World:
         twin.server, twin.cache = self.server.copy(), self.cache.copy()
         twin.positions, twin.lag = list(self.positions), dict(self.lag)
         twin.own_writes = set(self.own_writes)
-        twin._bind()
+        twin.bind()
         return twin
 
 

@@ -152,7 +152,7 @@ def test_no_proxy_holds_for_both_clients(
 
 def _proxies(kubeconfig: Path) -> list[Any]:
     with connect(str(kubeconfig)) as api:
-        return [KubeApi.connect(kubeconfig)._connection.pool.proxy, api._connection.pool.proxy]
+        return [KubeApi.connect(kubeconfig).connection.pool.proxy, api.connection.pool.proxy]
 
 
 @CLIENTS

@@ -95,7 +95,7 @@ def test_the_library_is_not_asked_at_each_request(token_client: RestClient, cloc
 
 
 def test_credentials_that_took_long_are_cached_too(token_client: RestClient, clock: Clock, renewed: list[str]) -> None:
-    configuration = token_client._connection._configuration
+    configuration = token_client.connection.configuration
     renew = configuration.refresh_api_key_hook
 
     def take_long(held: client.Configuration) -> None:

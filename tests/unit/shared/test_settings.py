@@ -8,6 +8,7 @@ from ansible_collections.dljob.operator.plugins.action import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.shared import settings
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import Setting
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from support.builders import declaration
 
 
@@ -63,23 +64,29 @@ def test_a_variable_that_is_empty_is_one_that_is_not_set(setting: Setting[object
     assert setting.of({}) == setting.of({setting.variable: ""}) == setting.read(setting.default)
 
 
+def mxnet() -> Framework:
+    """What the action makes of a declaration and of the environment."""
+    arguments = {"framework": declaration("mxnet")}
+    return reconcile._framework(arguments, lambda name: "")  # noqa: SLF001 - without a task that runs it
+
+
 def test_the_action_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLJOB_FORCE_DELETE_AFTER_SECONDS", "5m")
     with pytest.raises(AnsibleActionFail, match="DLJOB_FORCE_DELETE_AFTER_SECONDS: '5m'"):
-        reconcile._framework({"framework": declaration("mxnet")}, lambda name: "")
+        mxnet()
 
 
 def test_the_framework_has_the_values_of_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for setting in settings.OPTIONS:
         monkeypatch.delenv(setting.variable, raising=False)
-    framework = reconcile._framework({"framework": declaration("mxnet")}, lambda name: "")
+    framework = mxnet()
     assert framework.force_delete_after_seconds is None
     assert framework.max_replicas == MAX_REPLICAS
     assert framework.termination_message_policy == "FallbackToLogsOnError"
     monkeypatch.setenv("DLJOB_FORCE_DELETE_AFTER_SECONDS", "60")
     monkeypatch.setenv("DLJOB_MAX_REPLICAS_PER_JOB", "9")
     monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "File")
-    framework = reconcile._framework({"framework": declaration("mxnet")}, lambda name: "")
+    framework = mxnet()
     assert framework.force_delete_after_seconds == 60
     assert framework.max_replicas == 9
     assert framework.termination_message_policy == "File"

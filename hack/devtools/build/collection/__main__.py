@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from devtools.build.collection import dependencies, oldest, sanity, tarball, wheel
-from devtools.build.collection.cached_environment import PipError
-from devtools.build.collection.environment import ROOT
+from devtools.build.collection.environment import PipError
+from devtools.paths import ROOT
 from devtools.testbed.base.settings import cache_dir_from
 
 

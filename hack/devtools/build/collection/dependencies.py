@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from devtools.build.collection.environment import ROOT
+from devtools.paths import ROOT
 from devtools.testbed.base.cache import content_key
 
 PACKAGE = "ansible==14.5.0"

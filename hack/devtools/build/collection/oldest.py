@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devtools.build.collection import dependencies
-from devtools.build.collection.cached_environment import SITE, cached_environment, pip
-from devtools.build.collection.environment import COLLECTIONS, environ
+from devtools.build.collection.environment import COLLECTIONS, SITE, cached_environment, environ, pip
 from devtools.paths import ROOT
 
 REQUIREMENTS = ROOT / "requirements-oldest.txt"

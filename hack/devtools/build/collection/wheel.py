@@ -10,8 +10,8 @@ import zipfile
 from email import message_from_bytes
 from pathlib import Path
 
-from devtools.build.collection.cached_environment import SITE, cached_environment, pip
-from devtools.build.collection.environment import ROOT
+from devtools.build.collection.environment import SITE, cached_environment, pip
+from devtools.paths import ROOT
 
 PINS = ROOT / "requirements.txt"
 

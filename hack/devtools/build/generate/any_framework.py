@@ -11,21 +11,18 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.any_fra
     MANAGERS,
     VERSION,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 
 from devtools.build.generate import pod_schema
-from devtools.build.generate.layout import ENTRIES, count, never_always
+from devtools.build.generate.entries import GROUPS, count, fit, groups, never_always, pod_names
 from devtools.build.generate.model import Framework, Own
-from devtools.build.generate.openapi import Rule, Schema, array, mapping, record, rule, string
+from devtools.build.generate.openapi import RULES, Schema, array, part, record, rule, string
 from devtools.build.generate.options import MANAGED_BY_RULE, run_policy, runtime_id
-from devtools.build.generate.replica_groups import FIELD, fit, groups
-from devtools.build.generate.status import status
+from devtools.build.generate.status import job
 from devtools.build.generate.template import CONTAINERS, POD_SPEC, container, metadata, other_fields
 
 ROLE = "any_framework"
-_AT = "self.spec.replicas"
-_SHORT = ("image", "command", "args", "env", "resources")
-_STRINGS = {"type": "string", "description": "One of them."}
+_FIRST = ("mxnet", "tensorflow", "pytorch", "jax", "paddle", "xgboost", "mpi", "caffe2")
+"""The frameworks that the text on all of them begins with."""
 
 
 def framework(others: Sequence[Framework]) -> Framework:
@@ -40,128 +37,52 @@ def framework(others: Sequence[Framework]) -> Framework:
         succeeds_by="",
         kinds=[Kind(KIND, GROUP, (VERSION,), ("dlj",))],
         flavors=(),
-        own=Own({}, (), {}),
+        own=Own({"framework": _name([other.name for other in others])}, (), {}),
         permissions=(),
         owns=owns,
     )
 
 
-def schema(description: str) -> Schema:
+def _name(frameworks: Sequence[str]) -> Schema:
+    names = sorted(frameworks, key=lambda name: (*_FIRST, name).index(name))
+    return string(
+        f"Name of the framework, one of those that the operator has loaded: {', '.join(names)}, or one of its "
+        "administrator. Immutable.",
+        minLength=1,
+        maxLength=63,
+        rules=[rule("self == oldSelf", message="framework is immutable: delete the job and create a new one")],
+    )
+
+
+def schema(framework: Framework) -> Schema:
     """The schema of DLJobs."""
-    return record(
-        description,
-        {
-            "apiVersion": string("API group and version of this object."),
-            "kind": string("Kind of this object."),
-            # the API server allows no description here; the name is listed so that rules can refer to it
-            "metadata": {"type": "object", "properties": {"name": string("Name of the job.")}},
-            "spec": _spec(),
-            "status": status(),
-        },
-        required=["spec"],
-        rules=_name_rules(),
-    )
-
-
-def _spec() -> Schema:
+    spec = part("any_framework")["spec"]
+    spec["properties"] |= {
+        **framework.own.fields,
+        "runtimeId": runtime_id("runtimeId"),
+        "runPolicy": run_policy(MANAGERS),
+    }
+    entry = spec["properties"]["replicas"]["additionalProperties"]
+    entry["properties"] = {
+        "count": count(),
+        "restartPolicy": entry["properties"]["restartPolicy"],
+        **_pod("the replicas of this type that are in no group"),
+        GROUPS: groups("count", _pod("the replicas of the group"), rules=part("any_framework")["pod_rules"]),
+    }
+    entry[RULES] = [*part("any_framework")["pod_rules"], fit("count")]
     policy = "self.replicas[k].restartPolicy"
-    return record(
-        "The training program and its replicas.",
-        {
-            "framework": string(
-                "Name of the framework, one of those that the operator has loaded: mxnet, tensorflow, pytorch, jax, "
-                "paddle, xgboost, mpi, caffe2, or one of its administrator. Immutable.",
-                minLength=1,
-                maxLength=63,
-                rules=[rule("self == oldSelf", message="framework is immutable: delete the job and create a new one")],
-            ),
-            "replicas": _replicas(),
-            "options": record(
-                "Fields of the framework, those that the spec of its own kind has, such as elasticPolicy of PyTorch. "
-                "The operator validates them.",
-                {},
-                open_=True,
-            ),
-            "runtimeId": runtime_id("runtimeId"),
-            "schedulerName": string("Scheduler of the pods whose template names none."),
-            "runPolicy": run_policy(MANAGERS),
-        },
-        required=["framework", "replicas"],
-        rules=[
-            *never_always(f"self.replicas.all(k, !has({policy}) || {policy} != 'Always')", ()),
-            MANAGED_BY_RULE,
-        ],
-    )
-
-
-def _replicas() -> Schema:
-    return mapping(
-        "The job's replicas by type. The framework declares the types, such as Master and Worker for PyTorch. They are "
-        "case-insensitive.",
-        _entry(),
-        most=ENTRIES,
-        rules=[
-            rule(
-                "self.exists(k, self[k].count > 0)",
-                message="the job has no replica: give at least one type a count above 0",
-            ),
-            rule(
-                "self.all(k, self.exists_one(o, o.lowerAscii() == k.lowerAscii()))",
-                message="a replica type occurs twice, in different cases: put its replicas into one entry",
-            ),
-        ],
-    )
-
-
-def _entry() -> Schema:
-    return record(
-        "The replicas of one type: a short form with an image, or a template.",
-        {
-            "count": count(),
-            "restartPolicy": string(
-                "Restart policy of the replicas; overrides the template's. Default: that of the framework's own kind.",
-                choices=["Always", "OnFailure", "Never", "ExitCode"],
-            ),
-            **_pod("the replicas of this type that are in no group"),
-            FIELD: groups("count", _pod("the replicas of the group"), rules=_pod_rules()),
-        },
-        rules=[*_pod_rules(), fit("count")],
-    )
+    spec[RULES] = [*never_always(f"self.replicas.all(k, !has({policy}) || {policy} != 'Always')"), MANAGED_BY_RULE]
+    at = "self.spec.replicas"
+    longest = f"{at}.map(k, 2 + k.size() + string({at}[k].count > 1 ? {at}[k].count - 1 : 0).size()).max()"
+    return job(framework.description, spec, [*pod_names(longest, empty=[f"{at}.size() == 0"])])
 
 
 def _pod(of: str) -> dict[str, Schema]:
-    """The fields with the pods of a replica type or of a group, which :func:`_pod_rules` are for."""
-    return {
-        "image": string("Image of the container that runs the training. Required without template.", minLength=1),
-        "command": array("Its command. Default: the image's.", _STRINGS, most=256),
-        "args": array("Its arguments.", _STRINGS, most=1024),
-        "env": array(
-            "Its environment variables, EnvVar as in a container.",
-            record(
-                "A variable.",
-                {"name": string("Its name.", minLength=1), **other_fields("EnvVar", ["name"])},
-                required=["name"],
-            ),
-            most=512,
-        ),
-        "resources": record("Its requests and limits, as in a container.", pod_schema.fields("ResourceRequirements")),
-        "template": _template(of),
-    }
-
-
-def _pod_rules() -> list[Rule]:
-    given = " || ".join(f"has(self.{name})" for name in _SHORT)
-    return [
-        rule(
-            "has(self.template) || has(self.image)",
-            message="neither image nor template is given: add one of them",
-        ),
-        rule(
-            f"!has(self.template) || !({given})",
-            message=f"template is given beside {', '.join(_SHORT)}: move these into the template's container",
-            field=".template",
-        ),
-    ]
+    """The fields with the pods of a replica type or of a group."""
+    fields: dict[str, Schema] = part("any_framework")["pod"]
+    fields["env"]["items"]["properties"] |= other_fields("EnvVar", ["name"])
+    fields["resources"]["properties"] = pod_schema.fields("ResourceRequirements")
+    return {**fields, "template": _template(of)}
 
 
 def _template(of: str) -> Schema:
@@ -179,23 +100,3 @@ def _template(of: str) -> Schema:
         {"metadata": metadata(), "spec": spec},
         required=["spec"],
     )
-
-
-def _name_rules() -> list[Rule]:
-    longest = f"{_AT}.map(k, 2 + k.size() + string({_AT}[k].count > 1 ? {_AT}[k].count - 1 : 0).size()).max()"
-    return [
-        rule(
-            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-            message="pods are named after the job: use lower-case letters, digits and '-', begin with a letter and "
-            "do not end with '-'",
-            field=".metadata.name",
-        ),
-        rule(
-            f"self.metadata.name.size() + {longest} <= {NAME_LIMIT}",
-            unless=[f"{_AT}.size() == 0"],
-            computed="'has %d characters, and may have at most %d so that the names of its pods, "
-            f"<job>-<type>-<index>, have at most {NAME_LIMIT}: shorten it'"
-            f".format([self.metadata.name.size(), {NAME_LIMIT} - {longest}])",
-            field=".metadata.name",
-        ),
-    ]

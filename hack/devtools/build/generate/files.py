@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from devtools.build.generate import admission, any_framework, definition, model, rbac, role_files, user_roles, watches
 from devtools.build.generate.model import Framework
+from devtools.build.generated import Wanted
 from devtools.paths import ROOT
 
 _SOURCE = "roles/*/vars/main.yml"
@@ -21,17 +21,6 @@ _KUSTOMIZATION = """\
 # Lets deploy/kustomize take the definitions from here: `kubectl apply -k` reads no single files of other folders.
 resources:
 """
-
-
-@dataclass(slots=True)
-class Wanted:
-    """What is to be, by absolute path."""
-
-    texts: dict[Path, str] = field(default_factory=dict)
-    links: dict[Path, Path] = field(default_factory=dict)
-    """Each symbolic link and its target."""
-    strangers: list[Path] = field(default_factory=list)
-    """Files that stand where only generated files do, and are not wanted."""
 
 
 def frameworks(root: Path) -> list[Framework]:

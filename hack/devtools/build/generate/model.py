@@ -60,6 +60,10 @@ class Flavor:
     def local_modes(self) -> list[str]:
         return [spelling for spelling, mode in self.modes.items() if mode == MODE_LOCAL]
 
+    def added_fields(self) -> dict[str, Schema]:
+        """The fields that the flavor adds to an entry of replicas."""
+        return {name: schema for added in self.replica_fields.values() for name, schema in added.items()}
+
     def least(self, type_: ReplicaType) -> int:
         """The minimum number of replicas of a type in a job that is not local."""
         return max(type_.minimum, int(type_.name in self.api.required))

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from devtools.definitions import load
 
 Schema = dict[str, Any]
 Rule = dict[str, str]
 
 OPEN = "x-kubernetes-preserve-unknown-fields"
 """Preserves unknown fields, which the API server otherwise drops or, under strict validation, rejects."""
+RULES = "x-kubernetes-validations"
+"""The key of CEL rules."""
+LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+"""The pattern of a label of a host name."""
+
+
+def part(name: str) -> Any:
+    """A copy of the schema in the file ``<name>.yaml``: a part that does not depend on the kind."""
+    return copy.deepcopy(_read(Path(__file__).with_name(f"{name}.yaml")))
+
+
+@functools.cache
+def _read(file: Path) -> Any:
+    return load(file.read_text(encoding="utf-8"))
 
 
 def rule(
@@ -35,20 +54,10 @@ def string(description: str, *, choices: Sequence[str] = (), rules: Sequence[Rul
     )
 
 
-def time(description: str) -> Schema:
-    """An RFC 3339 timestamp."""
-    return string(description, format="date-time")
-
-
 def integer(description: str, *, minimum: int | None = None, maximum: int | None = None, **more: Any) -> Schema:
     """A 32-bit integer between ``minimum`` and ``maximum``, inclusive."""
     bounds = {name: bound for name, bound in (("minimum", minimum), ("maximum", maximum)) if bound is not None}
     return {"description": description, "type": "integer", "format": "int32", **bounds, **more}
-
-
-def boolean(description: str) -> Schema:
-    """A boolean."""
-    return {"description": description, "type": "boolean"}
 
 
 def record(
@@ -93,10 +102,15 @@ def array(description: str, items: Schema, *, most: int, rules: Sequence[Rule] =
     return _with_rules(schema, rules)
 
 
-def anything(description: str) -> Schema:
-    """A value of any type."""
-    return {"description": description, OPEN: True}
+def quoted(texts: Sequence[str]) -> str:
+    """A CEL list of the texts."""
+    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
+
+
+def listed(names: Sequence[str], last: str) -> str:
+    """The names with commas, and the word ``last`` before the last one."""
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _with_rules(schema: Schema, rules: Sequence[Rule]) -> Schema:
-    return {**schema, "x-kubernetes-validations": [*rules]} if rules else schema
+    return {**schema, RULES: [*rules]} if rules else schema

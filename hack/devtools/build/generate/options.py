@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Elastic
 
-from devtools.build.generate.failure_policy import RUN_POLICY_RULES, pod_failure_policy
-from devtools.build.generate.layout import chief_decides, listed, quoted
+from devtools.build.generate.layouts import chief_decides
 from devtools.build.generate.model import Flavor, Framework
-from devtools.build.generate.openapi import Rule, Schema, boolean, integer, mapping, record, rule, string
-from devtools.build.generate.startup_policy import startup_policy
-from devtools.build.generate.template import LABEL
+from devtools.build.generate.openapi import LABEL, Rule, Schema, integer, listed, part, quoted, record, rule, string
 
 CLEAN = ["All", "Running", "None"]
 
@@ -151,83 +148,8 @@ def elastic_rule(elastic: Elastic) -> Rule:
     )
 
 
-def run_policy(managers: Sequence[str] = ("kubeflow.org/training-operator",)) -> Schema:
+def run_policy(managers: Sequence[str]) -> Schema:
     """The field runPolicy, the same in all kinds that have one. ``managers`` are further values of managedBy."""
-    return record(
-        "Deadline, retries and suspension of the job, and cleanup after its end.",
-        {
-            "cleanPodPolicy": string(
-                "Pods to delete when the job has finished: All, those still Running, or None.",
-                choices=CLEAN,
-            ),
-            "ttlSecondsAfterFinished": integer(
-                "Seconds after the job has finished until the job itself is deleted. Default: never.",
-                minimum=0,
-            ),
-            "activeDeadlineSeconds": integer(
-                "Seconds after its start until a job that is still running fails.",
-                minimum=1,
-                format="int64",
-            ),
-            "backoffLimit": integer(
-                "Number of restarts, summed over all replicas, after which the job fails. Default: no limit.",
-                minimum=0,
-            ),
-            "maxRestartsPerReplica": integer(
-                "Number of restarts of one replica after which the job fails. Default: no limit.",
-                minimum=0,
-            ),
-            "podFailurePolicy": pod_failure_policy(),
-            "pendingTimeoutSeconds": integer(
-                "Seconds that a pod of the job may be pending, since its creation or since its init containers have "
-                "ended, before the job fails. Default: no limit.",
-                minimum=1,
-            ),
-            "forceDeleteAfterSeconds": integer(
-                "Seconds after the end of its grace period until a pod whose node is NotReady or gone is deleted by "
-                "force, so that its replica runs elsewhere. Default: what the operator is configured with, else never.",
-                minimum=0,
-            ),
-            "restartScope": string(
-                "What restarts when a replica fails with a retryable error: Replica, only this one (the default), or "
-                "Job, all replicas together, for programs that a restarted process cannot rejoin.",
-                choices=["Replica", "Job"],
-            ),
-            "suspend": boolean(
-                "true suspends the job: its pods are deleted, and created again when it is set to false."
-            ),
-            "managedBy": string(
-                "Controller of the job. This operator ignores jobs of kueue.x-k8s.io/multikueue. Immutable.",
-                choices=[*managers, "kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator"],
-            ),
-            "startupPolicy": startup_policy(),
-            "schedulingPolicy": _scheduling_policy(),
-        },
-        rules=RUN_POLICY_RULES,
-    )
-
-
-def _scheduling_policy() -> Schema:
-    quantity = {
-        "description": "A resource quantity, such as 2, 500m or 4Gi.",
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "x-kubernetes-int-or-string": True,
-    }
-    return record(
-        "Gang scheduling of the job's pods.",
-        {
-            "minAvailable": integer("Number of pods that must be schedulable before any of them starts.", minimum=0),
-            "queue": string(
-                "Queue of the job. Immutable.",
-                rules=[
-                    rule(
-                        "self == oldSelf",
-                        message="queue is immutable: delete the job and create a new one",
-                    )
-                ],
-            ),
-            "minResources": mapping("Resources that the group requires, by name.", quantity, most=64),
-            "priorityClass": string("PriorityClass of the pods."),
-            "scheduleTimeoutSeconds": integer("Seconds that the group may wait to be scheduled.", minimum=0),
-        },
-    )
+    schema: Schema = part("run_policy")
+    schema["properties"]["managedBy"]["enum"][:0] = managers
+    return schema

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
-    LAYOUT_LIST,
-    LAYOUT_MAP,
-    LAYOUT_SINGLE,
-    NAMES_JOB,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import LAYOUT_MAP, NAMES_JOB
 
-from devtools.build.generate import any_framework, cel
-from devtools.build.generate.layout import WHOLE, Depth, Layout, listed
+from devtools.build.generate import any_framework
+from devtools.build.generate.entries import pod_names
+from devtools.build.generate.layouts import LAYOUTS, TEXTS, WHOLE, Depth, Layout
 from devtools.build.generate.model import Flavor, Framework, Own
-from devtools.build.generate.openapi import Rule, Schema, record, rule, string
+from devtools.build.generate.openapi import Rule, Schema, listed, record, rule
 from devtools.build.generate.options import (
     OPTION_RULES,
     aliases,
@@ -26,34 +24,27 @@ from devtools.build.generate.options import (
     options,
     runtime_id_fields,
 )
-from devtools.build.generate.replica_list import ReplicaList
-from devtools.build.generate.replica_map import ReplicaMap
-from devtools.build.generate.replica_single import ReplicaSingle
 from devtools.build.generate.spelling import spelled
-from devtools.build.generate.status import status
+from devtools.build.generate.status import job
 from devtools.build.generate.template import SHALLOW
 
-_LAYOUTS: dict[str, Callable[[Framework, Flavor, str, Sequence[str], Depth], Layout]] = {
-    LAYOUT_LIST: ReplicaList,
-    LAYOUT_MAP: ReplicaMap,
-    LAYOUT_SINGLE: ReplicaSingle,
-}
 _DEEP = 2
 """Levels that reach the fields of a container's variables, ports and security context, and the sources of volumes."""
-_LAYOUT_TEXTS = {LAYOUT_LIST: "a list", LAYOUT_MAP: "a map", LAYOUT_SINGLE: "one entry"}
+_PART = re.compile(r"\{([A-Za-z]\w*)\}")
+"""A part of a declared CEL rule, by its name."""
 
 
 def schema(framework: Framework, kind: Kind, version: str) -> Schema:
     """The schema of a version of a kind."""
     if kind.group == any_framework.GROUP:
-        return any_framework.schema(framework.description)
+        return any_framework.schema(framework)
     every = framework.flavors_of(kind)
     _check_versions(kind, every)
     flavors = framework.flavors_of(kind, version)
     layouts = _layouts(framework, kind, flavors, version)
     if flavors[0].is_bare:
         ((_, bare),) = layouts
-        return _object(framework.description, spelled(bare.schema()), list(_name_rules(layouts)))
+        return job(framework.description, spelled(bare.schema()), list(_name_rules(layouts)))
     spec = record(
         "The training program and its replicas.",
         {
@@ -69,7 +60,7 @@ def schema(framework: Framework, kind: Kind, version: str) -> Schema:
     )
     if _is_early(kind, flavors, version):
         spec = spelled(spec)
-    return _object(framework.description, spec, list(_name_rules(layouts)), has_versions=len(every) > len(flavors))
+    return job(framework.description, spec, list(_name_rules(layouts)), has_versions=len(every) > len(flavors))
 
 
 def _is_early(kind: Kind, flavors: Sequence[Flavor], version: str) -> bool:
@@ -94,22 +85,6 @@ def _check_versions(kind: Kind, flavors: Sequence[Flavor]) -> None:
             raise InvalidFramework(f"kinds: {kind.name} of {kind.group} is not served as {version}: add the version")
 
 
-def _object(description: str, spec: Schema, rules: Sequence[Rule], *, has_versions: bool = False) -> Schema:
-    return record(
-        description,
-        {
-            "apiVersion": string("API group and version of this object."),
-            "kind": string("Kind of this object."),
-            # the API server allows no description here; the name is listed so that rules can refer to it
-            "metadata": {"type": "object", "properties": {"name": string("Name of the job.")}},
-            "spec": spec,
-            "status": status(has_versions=has_versions),
-        },
-        required=["spec"],
-        rules=rules,
-    )
-
-
 Layouts = Sequence[tuple[Flavor, Layout]]
 """The fields that may hold the replicas of a kind's jobs, with their flavors."""
 
@@ -129,7 +104,7 @@ def _layouts(framework: Framework, kind: Kind, flavors: Sequence[Flavor], versio
     return [
         (
             flavor,
-            _LAYOUTS[flavor.api.replicas_layout](
+            LAYOUTS[flavor.api.replicas_layout](
                 framework,
                 flavor,
                 field,
@@ -175,7 +150,7 @@ def _spec_rules(framework: Framework, flavors: Sequence[Flavor], layouts: Layout
 
 def _one_of(layouts: Layouts) -> Rule:
     given = ", ".join(f"has(self.{layout.field})" for _, layout in layouts)
-    texts = {flavor.api.replicas_layout: _LAYOUT_TEXTS[flavor.api.replicas_layout] for flavor, _ in layouts}
+    texts = {flavor.api.replicas_layout: TEXTS[flavor.api.replicas_layout] for flavor, _ in layouts}
     names = [
         f"{layout.field} ({texts[flavor.api.replicas_layout]})" if len(texts) > 1 else layout.field
         for flavor, layout in layouts
@@ -219,8 +194,31 @@ def _counts(flavor: Flavor, layout: Layout) -> dict[str, str]:
     return {type_.name: layout.counts(type_.name) for type_ in flavor.types}
 
 
-def _rules(own: Own, parts: dict[str, str], present: str) -> list[Rule]:
-    return [cel.rule(declared, parts, present) for declared in own.rules]
+def _rules(own: Own, parts: Mapping[str, str], present: str) -> Iterator[Rule]:
+    """The declared rules with their parts filled in.
+
+    ``present`` is the field of the spec without which they do not apply; "" where they always do. Parts may name other
+    parts. Raises :class:`InvalidFramework` for an unknown one.
+    """
+    for declared in own.rules:
+        made: dict[str, Any] = {
+            key: _fill(value, parts) if key in ("rule", "messageExpression") else value
+            for key, value in declared.items()
+        }
+        yield {**made, "rule": f"!has(self.{present}) || ({made['rule']})"} if present else made
+
+
+def _fill(text: str, parts: Mapping[str, str], depth: int = 0) -> str:
+    def part(match: re.Match[str]) -> str:
+        if match[1] not in parts:
+            raise InvalidFramework(
+                f"rules: unknown part {match[0]} in {text!r}; there are: {', '.join(sorted(parts)) or 'none here'}"
+            )
+        if depth > len(parts):
+            raise InvalidFramework(f"expressions: {match[1]} contains itself")
+        return _fill(parts[match[1]], parts, depth + 1)
+
+    return _PART.sub(part, text)
 
 
 def _name_rules(layouts: Layouts) -> Iterator[Rule]:
@@ -232,7 +230,8 @@ def _name_rules(layouts: Layouts) -> Iterator[Rule]:
     if labelled:
         yield _fits_label([f"has(self.spec.{layout.field})" for _, layout in layouts if layout not in labelled])
     for layout in named:
-        yield from _fits_pod_name(layout, [f"!has(self.spec.{layout.field})"] if len(layouts) > 1 else [])
+        unless = [f"!has(self.spec.{layout.field})"] if len(layouts) > 1 else []
+        yield from pod_names(layout.longest(), layout.pod_name(), unless=unless, empty=layout.empty())
 
 
 def _fits_label(unless: Sequence[str]) -> Rule:
@@ -241,25 +240,5 @@ def _fits_label(unless: Sequence[str]) -> Rule:
         unless=unless,
         computed=f"'has %d characters, and a label value of its pods has at most {NAME_LIMIT}: shorten it'"
         ".format([self.metadata.name.size()])",
-        field=".metadata.name",
-    )
-
-
-def _fits_pod_name(layout: Layout, unless: Sequence[str]) -> Iterator[Rule]:
-    yield rule(
-        "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        unless=unless,
-        message="pods are named after the job: use lower-case letters, digits and '-', begin with a letter and "
-        "do not end with '-'",
-        field=".metadata.name",
-    )
-    longest = layout.longest()
-    empty = [] if isinstance(layout, ReplicaSingle) else [f"self.spec{layout.field and '.' + layout.field}.size() == 0"]
-    yield rule(
-        f"self.metadata.name.size() + {longest} <= {NAME_LIMIT}",
-        unless=[*unless, *empty],
-        computed="'has %d characters, and may have at most %d so that the names of its pods, "
-        f"{layout.pod_name()}, have at most {NAME_LIMIT}: shorten it'"
-        f".format([self.metadata.name.size(), {NAME_LIMIT} - {longest}])",
         field=".metadata.name",
     )

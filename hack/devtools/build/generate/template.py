@@ -1,7 +1,7 @@
 """The pod template of a replica: the fields that rules use, and all others of a PodTemplateSpec without descriptions.
 
 So ``kubectl apply`` refuses an unknown key, as it does with the definitions of training-operator. The fields are those
-of one Kubernetes release (``pod_fields.yaml``); the API server drops those of a later one, and says so to its clients.
+of one Kubernetes release (pod_schema.py); the API server drops those of a later one, and says so to its clients.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 
-from devtools.build.generate import pod_fields, pod_schema
-from devtools.build.generate.openapi import Rule, Schema, array, record, rule, string
+from devtools.build.generate import pod_schema
+from devtools.build.generate.openapi import LABEL, Rule, Schema, array, record, rule, string
 
 CONTAINERS = 64
-LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 def needs_container(container: str) -> Rule:
@@ -28,8 +27,8 @@ def needs_container(container: str) -> Rule:
     )
 
 
-POD_SPEC = f"A PodSpec, with the fields that Kubernetes {pod_fields.version()} has."
-CONTAINER = f"A Container, with the fields that Kubernetes {pod_fields.version()} has."
+POD_SPEC = f"A PodSpec, with the fields that Kubernetes {pod_schema.version()} has."
+CONTAINER = f"A Container, with the fields that Kubernetes {pod_schema.version()} has."
 SHALLOW = 1
 """Levels of a pod, and of a container, whose fields are known in a layout that another version of the kind is for."""
 

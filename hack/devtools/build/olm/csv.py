@@ -7,14 +7,38 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from devtools.build.olm import description, descriptors, permissions
-from devtools.build.olm.sources import Manifest, Sources
+from devtools.build.olm.sources import Manifest, Sources, description
 
 PACKAGE = "dljob-operator"
 TARGETS = "metadata.annotations['olm.targetNamespaces']"
 """The pod annotation to which OLM writes the namespaces to watch: comma-separated, empty for all."""
 INSTALL_MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
 """All four modes: the operator watches all namespaces, one, or several."""
+SHOWN = {"mpijobs.kubeflow.org": "v2beta1"}
+"""Versions other than the stored one that a catalog shows: MPIJobs of v1 need rights that the bundle does not give."""
+CLUSTER_SCOPED = {("", "nodes")}
+"""The cluster-scoped resources among those that the operator uses."""
+_UI = "urn:alm:descriptor:com.tectonic.ui"
+_KUBERNETES = "urn:alm:descriptor:io.kubernetes"
+
+SPEC_FIELDS = {
+    "cleanPodPolicy": ("Pods to delete at the end", ()),
+    "cleanupPodPolicy": ("Pods to delete at the end", ()),
+    "runPolicy.cleanPodPolicy": ("Pods to delete at the end", ()),
+    "runPolicy.suspend": ("Suspended", (f"{_UI}:booleanSwitch",)),
+    "runPolicy.backoffLimit": ("Retries", (f"{_UI}:number",)),
+    "runPolicy.activeDeadlineSeconds": ("Deadline in seconds", (f"{_UI}:number",)),
+    "runPolicy.ttlSecondsAfterFinished": ("Seconds kept after the end", (f"{_UI}:number",)),
+}
+STATUS_FIELDS = {
+    "state": ("State", (f"{_KUBERNETES}.phase",)),
+    "reason": ("Reason", (f"{_KUBERNETES}.phase:reason",)),
+    "replicas": ("Replicas", (f"{_UI}:text",)),
+    "conditions": ("Conditions", (f"{_KUBERNETES}.conditions",)),
+    "startTime": ("Started", (f"{_UI}:text",)),
+    "completionTime": ("Ended", (f"{_UI}:text",)),
+}
+"""Paths below ``spec`` and ``status``, each with a display name and the descriptors of its widget."""
 
 
 def name(sources: Sources) -> str:
@@ -23,7 +47,7 @@ def name(sources: Sources) -> str:
 
 def make(sources: Sources) -> dict[str, Any]:
     """The whole document."""
-    text = description.of(sources.readme)
+    text = description(sources.readme)
     container = sources.deployment["spec"]["template"]["spec"]["containers"][0]
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -37,7 +61,7 @@ def make(sources: Sources) -> dict[str, Any]:
                 "capabilities": "Seamless Upgrades",
                 "categories": "AI/Machine Learning",
                 "containerImage": container["image"],
-                "description": description.summary(text),
+                "description": " ".join(text.partition("\n\n")[0].split()),
                 "repository": sources.urls["repository"],
                 "support": sources.provider,
             },
@@ -62,10 +86,6 @@ def make(sources: Sources) -> dict[str, Any]:
             "customresourcedefinitions": {"owned": [_owned(one) for one in sources.definitions]},
         },
     }
-
-
-SHOWN = {"mpijobs.kubeflow.org": "v2beta1"}
-"""Versions other than the stored one that a catalog shows: MPIJobs of v1 need rights that the bundle does not give."""
 
 
 def examples(sources: Sources) -> list[Manifest]:
@@ -99,8 +119,8 @@ def _owned(definition: Manifest) -> dict[str, Any]:
         "displayName": f"{kind} ({definition['spec']['group']})",
         "description": schema["description"],
         "resources": [{"kind": kind, "name": "", "version": version} for kind, version in used],
-        "specDescriptors": descriptors.of(schema, "spec", descriptors.SPEC),
-        "statusDescriptors": descriptors.of(schema, "status", descriptors.STATUS),
+        "specDescriptors": descriptors(schema, "spec", SPEC_FIELDS),
+        "statusDescriptors": descriptors(schema, "status", STATUS_FIELDS),
     }
 
 
@@ -111,9 +131,9 @@ def _install(sources: Sources) -> dict[str, Any]:
     (watched,) = (entry for entry in pod["containers"][0]["env"] if entry["name"] == "WATCH_NAMESPACE")
     watched.pop("value")
     watched["valueFrom"] = {"fieldRef": {"fieldPath": TARGETS}}
-    namespaced, cluster = permissions.split(sources.rules)
+    namespaced, cluster = split(sources.rules)
     # OLM grants these in the operator's namespace too
-    namespaced += permissions.missing(sources.own_rules, namespaced)
+    namespaced += missing(sources.own_rules, namespaced)
     return {
         "permissions": [{"serviceAccountName": account, "rules": namespaced}],
         "clusterPermissions": [{"serviceAccountName": account, "rules": cluster}],
@@ -125,3 +145,51 @@ def _install(sources: Sources) -> dict[str, Any]:
             }
         ],
     }
+
+
+def descriptors(
+    schema: Mapping[str, Any], part: str, known: Mapping[str, tuple[str, tuple[str, ...]]]
+) -> list[dict[str, Any]]:
+    """The descriptors of those of the ``known`` fields that a kind's schema has below ``part``."""
+    found = []
+    for path, (title, marks) in known.items():
+        field = _field_at(schema["properties"].get(part, {}), path)
+        if field is not None:
+            entry = {"path": path, "displayName": title, "description": field["description"]}
+            found.append({**entry, "x-descriptors": [*marks]} if marks else entry)
+    return found
+
+
+def _field_at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    field: Mapping[str, Any] | None = schema
+    for name in path.split("."):
+        field = ((field or {}).get("properties") or {}).get(name)
+    return field
+
+
+def split(rules: Sequence[Manifest]) -> tuple[list[Manifest], list[Manifest]]:
+    """The rules for the watched namespaces, and those for the whole cluster.
+
+    OLM binds the first in the namespaces of its OperatorGroup: the watched ones and the operator's own, or all.
+    Cluster-scoped resources need a ClusterRoleBinding, even if only some namespaces are watched.
+    """
+    namespaced: list[Manifest] = []
+    cluster: list[Manifest] = []
+    for rule in rules:
+        scopes = {(group, resource) in CLUSTER_SCOPED for group in rule["apiGroups"] for resource in rule["resources"]}
+        if len(scopes) != 1:
+            raise ValueError(f"{rule['resources']}: some are namespaced and some are cluster-scoped; split the rule")
+        (cluster if scopes.pop() else namespaced).append(rule)
+    return namespaced, cluster
+
+
+def missing(wanted: Sequence[Manifest], granted: Sequence[Manifest]) -> list[Manifest]:
+    """The rules of ``wanted`` that ``granted`` does not cover."""
+    covered = {
+        (g, r, v) for rule in granted for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]
+    }
+    return [
+        rule
+        for rule in wanted
+        if any((g, r, v) not in covered for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"])
+    ]

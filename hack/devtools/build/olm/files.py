@@ -10,8 +10,10 @@ from typing import Any
 import yaml
 
 from devtools.build.generate.block_style import dumper
+from devtools.build.generated import Wanted
 from devtools.build.olm import csv
-from devtools.build.olm.sources import Sources, definition_files
+from devtools.build.olm.sources import Sources
+from devtools.definitions import CRDS
 from devtools.paths import ROOT
 
 BUNDLE = ROOT / "deploy" / "olm"
@@ -35,25 +37,21 @@ def labels() -> dict[str, str]:
     }
 
 
-def wanted(sources: Sources) -> dict[Path, str]:
-    budget = sources.disruption_budget
-    manifests = BUNDLE / "manifests"
-    return {
-        manifests / f"{csv.PACKAGE}.clusterserviceversion.yaml": _render(csv.make(sources)),
-        manifests / f"{csv.PACKAGE}_policy_v1_poddisruptionbudget.yaml": _render(budget),
+def wanted(sources: Sources) -> Wanted:
+    folder = BUNDLE / "manifests"
+    texts = {
+        folder / f"{csv.PACKAGE}.clusterserviceversion.yaml": _render(csv.make(sources)),
+        folder / f"{csv.PACKAGE}_policy_v1_poddisruptionbudget.yaml": _render(sources.disruption_budget),
         **{
-            manifests / f"{role['metadata']['name']}_rbac.authorization.k8s.io_v1_clusterrole.yaml": _render(role)
+            folder / f"{role['metadata']['name']}_rbac.authorization.k8s.io_v1_clusterrole.yaml": _render(role)
             for role in sources.user_roles
         },
         BUNDLE / "metadata" / "annotations.yaml": _render({"annotations": labels()}),
         DOCKERFILE: _dockerfile(),
     }
-
-
-def links() -> dict[Path, Path]:
-    """Each link and its target."""
-    folder = BUNDLE / "manifests"
-    return {folder / path.name: Path(os.path.relpath(path, folder)) for path in definition_files()}
+    links = {folder / path.name: Path(os.path.relpath(path, folder)) for path in sorted(CRDS.glob("*.yaml"))}
+    strangers = [path for path in sorted(BUNDLE.rglob("*")) if path not in {*texts, *links} and not path.is_dir()]
+    return Wanted(texts, links, strangers)
 
 
 def _dockerfile() -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devtools.definitions import CRDS, definitions, load_all
+from devtools.definitions import definitions, documents
 from devtools.paths import ROOT
 
 _KUSTOMIZE = ROOT / "deploy" / "kustomize"
 _DEFAULT = _KUSTOMIZE / "default"
+_SECTIONS = ("What it does", "Limits")
+_LINK = re.compile(r"\[([^]]*)\]\((?!https?://)[^)]*\)")
 
 Manifest = dict[str, Any]
 
@@ -46,7 +49,7 @@ def read(image: str = "") -> Sources:
     deployment = _yaml(base / "deployment.yaml")
     if image:
         deployment["spec"]["template"]["spec"]["containers"][0]["image"] = image
-    config = [d for d in _documents(base / "config_role.yaml") if d["kind"] == "Role"]
+    config = [d for d in documents(base / "config_role.yaml") if d["kind"] == "Role"]
     chart = _yaml(ROOT / "deploy" / "helm" / "dljob-operator" / "Chart.yaml")
     return Sources(
         version=galaxy["version"],
@@ -56,7 +59,7 @@ def read(image: str = "") -> Sources:
         readme=(ROOT / "README.md").read_text(encoding="utf-8"),
         min_kube_version=chart["kubeVersion"].removeprefix(">=").removesuffix("-0"),
         definitions=[*definitions().values()],
-        examples=[d for path in sorted((ROOT / "examples").glob("*.yaml")) for d in _documents(path)],
+        examples=[d for path in sorted((ROOT / "examples").glob("*.yaml")) for d in documents(path)],
         rules=[*_yaml(base / "cluster_role.yaml")["rules"], *_of_components()],
         own_rules=[rule for role in config for rule in role["rules"]],
         deployment=deployment,
@@ -66,8 +69,21 @@ def read(image: str = "") -> Sources:
     )
 
 
-def definition_files() -> list[Path]:
-    return sorted(CRDS.glob("*.yaml"))
+def description(readme: str) -> str:
+    """What of the README a catalog shows: the text before the first heading, then the sections on features and limits.
+
+    The sections on building and testing are omitted. Links to files of the repository are replaced by their text,
+    because their targets are not in the catalog.
+    """
+    head, *sections = readme.split("\n## ")
+    title, _, opening = head.partition("\n")
+    if not title.startswith("# "):
+        raise ValueError("README.md does not begin with its title")
+    by_title = {section.partition("\n")[0]: section for section in sections}
+    parts = [opening.strip(), *(f"## {by_title[name].strip()}" for name in _SECTIONS)]
+    # the README's last line is the licence and not part of the section
+    text = re.sub(r"\n+License: .*\Z", "", "\n\n".join(parts))
+    return _LINK.sub(r"\1", text) + "\n"
 
 
 def _of_components() -> list[Manifest]:
@@ -86,9 +102,5 @@ def _of_components() -> list[Manifest]:
 
 
 def _yaml(path: Path) -> Any:
-    (document,) = _documents(path)
+    (document,) = documents(path)
     return document
-
-
-def _documents(path: Path) -> list[Any]:
-    return [d for d in load_all(path.read_text(encoding="utf-8")) if d is not None]

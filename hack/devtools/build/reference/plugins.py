@@ -1,4 +1,6 @@
-"""A page per plugin, from its DOCUMENTATION, EXAMPLES and RETURN, which are parsed without importing the plugin.
+"""A page per role, from its argument specification, and one per plugin, from its DOCUMENTATION, EXAMPLES and RETURN.
+
+Plugins are parsed without being imported.
 
 Why not ``antsibull-docs collection-plugins --output-format simplified-rst``, its only format that needs no Sphinx (the
 other one has directives of a Sphinx extension): with 2.28, its 15 pages of plugins and roles had 3,528 lines and
@@ -6,7 +8,7 @@ other one has directives of a Sphinx extension): with 2.28, its 15 pages of plug
 forge that shows no raw HTML in RST show no readable table; the options are sorted by name instead of by importance; and
 much of a small page says how to install the collection. It runs ansible-doc, 6.5 s of processor time, which the check
 of stale pages would cost each commit (now under 1 s). And its help calls the format experimental and announces
-considerable changes. This module and roles.py have 110 lines; ``make lint`` has antsibull-docs check the same
+considerable changes. This module has 120 lines; ``make lint`` has antsibull-docs check the same
 documentation.
 """
 
@@ -36,6 +38,18 @@ def pages() -> dict[str, str]:
             texts = constants(path)
             if "DOCUMENTATION" in texts:
                 made[f"plugins/{path.stem}.md"] = page(what, path, texts)
+    return made
+
+
+def role_pages() -> dict[str, str]:
+    """A page per role, from its argument specification: file name to text."""
+    made = {}
+    for path in sorted((ROOT / "roles").glob("*/meta/argument_specs.yml")):
+        name = path.parts[-3]
+        specified: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"]
+        text = f"{NOTE}# {COLLECTION}.{name} (role)\n\n{specified['short_description']}.\n\n"
+        text += "\n\n".join(paragraphs(specified["description"])) + "\n\n## Arguments\n\n"
+        made[f"roles/{name}.md"] = text + table(["argument", "type", "description"], options(specified["options"], ""))
     return made
 
 

@@ -47,8 +47,10 @@ class IgnoredJobs:
         self._stopping.set()
         self._waiting.put(None)
 
-    def join(self, timeout: float | None = None) -> None:
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait `timeout` seconds for the end of the thread, or without a limit; return whether it has ended."""
         self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def note(self, gvk: GVK, metadata: Object) -> None:
         """A job of the kind `gvk` is ignored. Any thread may call this, and it does not wait."""

@@ -42,10 +42,6 @@ from dljob_operator.failed_check import FailedCheck
 _LOG = logging.getLogger(__name__)
 PAGE_SIZE = 500
 _WATCH_SECONDS = (240, 300)  # the requested duration of a watch
-_QUIET_SECONDS = 90.0  # bookmarks arrive about once a minute; without any data for so long the connection is broken
-_FORBIDDEN_AFTER = 120.0  # a permission that is missing for so long was revoked
-_SHORTEST_WATCH = 1.0  # after a shorter watch the informer pauses, so that a broken proxy causes no busy loop
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 
 class _Expired(Exception):
@@ -82,6 +78,26 @@ class WatchSource:
     """How the store keeps the objects."""
 
 
+@dataclass(frozen=True)
+class Pace:
+    """The times of an informer, in seconds."""
+
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    quiet: float = 90.0
+    """Bookmarks arrive about once a minute; without any data for so long the connection is broken."""
+    forbidden: float = 120.0
+    """A permission that is missing for so long was revoked."""
+    shortest_watch: float = 1.0
+    """After a shorter watch the informer pauses, so that a broken proxy causes no busy loop."""
+    clock: Callable[[], float] = time.monotonic
+    """Measures the health of the watch."""
+
+    def spread(self, pause: float) -> float:
+        """A random part of a pause, so that the informers do not reconnect at the same time."""
+        return pause * random.uniform(0.5, 1.0)
+
+
 class Informer:
     """Watches `source` and calls `on_change` for each change of the store, on a thread of its own.
 
@@ -96,6 +112,7 @@ class Informer:
         source: WatchSource,
         on_change: Callable[[Change], None],
         on_ignored: Callable[[Object], None] = lambda metadata: None,
+        pace: Pace | None = None,
     ) -> None:
         what, namespace = source.what, source.namespace
         self.source = source
@@ -108,15 +125,16 @@ class Informer:
         self._api = api
         self._on_change = on_change
         self._on_ignored = on_ignored
+        self._pace = pace or Pace()
         chosen = {"labelSelector": source.selector, "fieldSelector": source.only and f"metadata.name={source.only}"}
         self._selection = {key: value for key, value in chosen.items() if value}
         self._version = ""  # the resource version to watch from; "" to list first
         self._stopping = threading.Event()
         self._stream: WatchStream | None = None
         self._last_error: tuple[int, str] | None = None
-        self._pause = _FIRST_PAUSE
+        self._pause = self._pace.first_pause
         self._forbidden_since: float | None = None
-        self._health = WatchHealth(self.what)
+        self._health = WatchHealth(self.what, self._pace.clock)
         self._thread = threading.Thread(target=self._run, name=f"informer {self.what}", daemon=True)
 
     def start(self) -> None:
@@ -130,8 +148,10 @@ class Informer:
         if stream is not None:
             stream.stop()
 
-    def join(self, timeout: float | None = None) -> None:
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait `timeout` seconds for the end of the thread, or without a limit; return whether it has ended."""
         self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def problem(self) -> str:
         """Why it no longer watches although a restart may help, "" if it does; see `WatchHealth`."""
@@ -175,9 +195,8 @@ class Informer:
                 self._version = ""
                 self._health.failed(f"{type(error).__name__}: {error}")
                 _LOG.exception("watch failed unexpectedly; restarting it", extra=logs.fields(**self._log_fields))
-            # Random, so that the informers do not reconnect at the same time.
-            self._stopping.wait(self._pause * random.uniform(0.5, 1.0))
-            self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+            self._stopping.wait(self._pace.spread(self._pause))
+            self._pause = min(self._pause * 2, self._pace.longest_pause)
 
     def _is_forbidden(self) -> bool:
         """Whether a 403 says that RBAC forbids the kind: at first, or later if it has lasted.
@@ -186,7 +205,7 @@ class Informer:
         """
         if self._forbidden_since is None:
             self._forbidden_since = time.monotonic()
-        return not self.synced.is_set() or time.monotonic() - self._forbidden_since >= _FORBIDDEN_AFTER
+        return not self.synced.is_set() or time.monotonic() - self._forbidden_since >= self._pace.forbidden
 
     def _kind_is_missing(self) -> None:
         self._version = ""
@@ -276,7 +295,7 @@ class Informer:
         }
         began = math.inf
         try:
-            with self._api.watch(path, query, _QUIET_SECONDS) as stream:
+            with self._api.watch(path, query, self._pace.quiet) as stream:
                 self._stream = stream
                 if self._stopping.is_set():
                     return False
@@ -293,20 +312,24 @@ class Informer:
             raise
         finally:
             self._stream = None
-            lasted = time.monotonic() - began >= _SHORTEST_WATCH
+            lasted = time.monotonic() - began >= self._pace.shortest_watch
             if lasted:
-                self._pause = _FIRST_PAUSE
+                self._pause = self._pace.first_pause
         return lasted
 
     def _read(self, stream: WatchStream) -> None:
         try:
             for event in stream:
                 self._health.received()
-                self._handle_event(event)
+                self.handle(event)
         except ApiConnectionError as error:
             _LOG.debug("watch interrupted", extra=logs.fields(**self._log_fields, error=error))
 
-    def _handle_event(self, event: dict[str, Any]) -> None:
+    def handle(self, event: dict[str, Any]) -> None:
+        """Apply an event of the watch to the store and report the changes, on the informer's thread.
+
+        Raises ApiError for an event that says why the watch ends.
+        """
         kind, obj = event["type"], event["object"]
         if kind == "ERROR":
             message = obj.get("message", "the watch ended with an error")
@@ -329,7 +352,7 @@ class Informer:
 
         One that passes by itself, as `is_starting` says, becomes a warning once the pauses have their full length.
         """
-        level = logging.INFO if is_starting and self._pause < _LONGEST_PAUSE else logging.WARNING
+        level = logging.INFO if is_starting and self._pause < self._pace.longest_pause else logging.WARNING
         if (level, error) != self._last_error:
             _LOG.log(level, "cannot watch", extra=logs.fields(**self._log_fields, error=error))
             self._last_error = (level, error)

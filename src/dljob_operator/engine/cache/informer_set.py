@@ -115,14 +115,21 @@ class InformerSet:
 
     # The informers' threads
 
+    @property
+    def informers(self) -> list[Informer]:
+        """All of them: those of the jobs, of what jobs own, and of the cluster info."""
+        custom = [informer for kind in self._kinds.values() for informer in kind.informers]
+        owned = [informer for informers in self._owned.values() for informer in informers]
+        return [*custom, *owned, *self._cluster_info.informers]
+
     def start(self) -> None:
         self._ignored.start()
-        for informer in self._informers:
+        for informer in self.informers:
             informer.start()
 
     def wait_ready(self) -> tuple[list[GVK], list[GVK]]:
         """Wait until all informers have synced; return the kinds that are watched and the kinds that are not served."""
-        for informer in self._informers:
+        for informer in self.informers:
             informer.has_synced.wait()
         missing = [kind.watch.gvk for kind in self._kinds.values() if any(i.missing_now for i in kind.informers)]
         return [kind.watch.gvk for kind in self._kinds.values() if kind.watch.gvk not in missing], missing
@@ -139,29 +146,29 @@ class InformerSet:
 
     def problem(self) -> str:
         """Why an informer no longer watches, "" if all do."""
-        return next(filter(None, (informer.problem() for informer in self._informers)), "")
+        return next(filter(None, (informer.problem() for informer in self.informers)), "")
 
     def not_ready(self) -> str:
         """Why the cache is not up to date, "" if it is."""
-        return next(filter(None, (informer.not_ready() for informer in self._informers)), "")
+        return next(filter(None, (informer.not_ready() for informer in self.informers)), "")
 
     def begin_stop(self) -> None:
         """End all waiting for the cache, and the informers that have not synced; the others go on."""
         self._stopping.set()
-        for informer in self._informers:
+        for informer in self.informers:
             if not informer.has_synced.is_set():
                 informer.stop()
 
     def stop(self) -> None:
         """Request the end of all informers and return immediately."""
         self._ignored.stop()
-        for informer in self._informers:
+        for informer in self.informers:
             informer.stop()
 
     def join(self) -> None:
         """Wait for the ends of the informers, for each at most a few seconds."""
         self._ignored.join(_CACHE_TIMEOUT)
-        for informer in self._informers:
+        for informer in self.informers:
             informer.join(_CACHE_TIMEOUT)
 
     # The cache
@@ -257,12 +264,6 @@ class InformerSet:
             )
 
     # Construction
-
-    @property
-    def _informers(self) -> list[Informer]:
-        custom = [informer for kind in self._kinds.values() for informer in kind.informers]
-        owned = [informer for informers in self._owned.values() for informer in informers]
-        return [*custom, *owned, *self._cluster_info.informers]
 
     def _kind(self, watch: Watch) -> WatchedKind:
         kind = WatchedKind(watch)

@@ -29,10 +29,10 @@ class Health:
         """Each returns what a restart may mend, "" if nothing. The name of the check is that of a `FailedCheck`."""
         self.ready_checks: list[Callable[[], str]] = []
         """Each returns what the operator still waits for, "" if nothing. Without a check it is not ready."""
-        self._server: HttpServer | None = None
+        self.server: HttpServer | None = None
         if address:
             where = parse_address("--health-probe-bind-address", address, ":6789 or 127.0.0.1:6789")
-            self._server = HttpServer(where, self._respond)
+            self.server = HttpServer(where, self._respond)
         self._lock = threading.Lock()
         self._said: dict[str, str] = {"/healthz": ""}  # the last answer of each probe
         self._passed = {"/healthz"}  # what has passed: that a starting operator is not ready yet is no warning
@@ -74,15 +74,15 @@ class Health:
 
     @property
     def port(self) -> int:
-        return self._server.port if self._server is not None else 0
+        return self.server.port if self.server is not None else 0
 
     def start(self) -> None:
-        if self._server is not None:
-            self._server.start()
+        if self.server is not None:
+            self.server.start()
 
     def stop(self) -> None:
-        if self._server is not None:
-            self._server.stop()
+        if self.server is not None:
+            self.server.stop()
 
 
 def _first(checks: Sequence[Callable[[], str]]) -> str:

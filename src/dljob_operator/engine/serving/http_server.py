@@ -99,7 +99,7 @@ class HttpServer:
         self._socket.setblocking(False)
         self._respond = respond
         self._certificate = certificate
-        self._limits = limits
+        self.limits = limits
         self._connections: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._executor = ThreadPoolExecutor(limits.threads, thread_name_prefix=f"http-{self.port}")
         self._loop = asyncio.new_event_loop()
@@ -109,6 +109,10 @@ class HttpServer:
     @property
     def port(self) -> int:
         return int(self._socket.getsockname()[1])
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._connections)
 
     def start(self) -> None:
         self._thread.start()
@@ -150,7 +154,7 @@ class HttpServer:
             self._loop.call_later(0.1, self._listen)
             return
         connection.setblocking(False)
-        while len(self._connections) >= self._limits.connections:
+        while len(self._connections) >= self.limits.connections:
             oldest = next(iter(self._connections))
             del self._connections[oldest]
             oldest.cancel()
@@ -165,18 +169,18 @@ class HttpServer:
     async def _serve(self, connection: socket.socket) -> None:
         # what ends a connection is the client's affair: it has gone, is too slow, or its TLS is not ours
         with contextlib.suppress(OSError, EOFError, TimeoutError):
-            async with asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(self.limits.seconds):
                 await self._exchange(connection)
 
     async def _exchange(self, connection: socket.socket) -> None:
-        reader = asyncio.StreamReader(self._limits.request_bytes)
+        reader = asyncio.StreamReader(self.limits.request_bytes)
         protocol = asyncio.StreamReaderProtocol(reader)
         secure = self._certificate.context() if self._certificate else None
         transport, _ = await self._loop.connect_accepted_socket(
             lambda: protocol,
             connection,
             ssl=secure,
-            ssl_handshake_timeout=self._limits.seconds if secure else None,
+            ssl_handshake_timeout=self.limits.seconds if secure else None,
             ssl_shutdown_timeout=1.0 if secure else None,
         )
         try:

@@ -30,8 +30,7 @@ class Interrupted:
 
 def client_with(*connections: Interrupted, patience: float = 0.0) -> Client:
     client = Client.__new__(Client)
-    client._patience, client._timeout = patience, 1.0
-    client._local = threading.local()
+    client._patience, client._timeout, client._local = patience, 1.0, threading.local()  # noqa: SLF001 - without a kubeconfig
     opened = iter(connections)
     client.connect = lambda timeout: next(opened)  # type: ignore[method-assign,assignment,return-value]
     return client

@@ -50,7 +50,7 @@ def test_a_peer_goes_on_where_its_log_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "p.log").symlink_to("/dev/full")
     much = "print('x' * 1_000_000, flush=True); print('ready', flush=True); import time; time.sleep(600)"
     with process(much, tmp_path) as running:
-        running._ready.wait(30)
+        running._ready.wait(30)  # noqa: SLF001 - before the checks of wait_ready
         with pytest.raises(OperatorError, match=r"the log of the operator cannot be written: .*No space left"):
             running.check()
 

@@ -36,6 +36,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.settings imp
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GPU
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ReplicaType
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Plan
+from support import kinds
 from support.builders import ROOT, declaration
 
 
@@ -56,7 +57,7 @@ FLAVOR_OPTIONS = FRAMEWORK["flavors"]["suboptions"]
 
 
 def test_every_key_of_a_framework() -> None:
-    assert set(FRAMEWORK) == loader._KEYS
+    assert set(FRAMEWORK) == loader._KEYS  # noqa: SLF001 - compared with the documentation
 
 
 # spec_fields and object_fields are names of `fields`
@@ -68,7 +69,7 @@ def test_every_key_of_a_framework() -> None:
 def test_every_key_of_a_flavor_and_its_default(field: dataclasses.Field[Any]) -> None:
     documented = FLAVOR_OPTIONS[field.name]
     if field.name == "exit_codes":
-        made = loader._exit_codes(documented["default"], "")
+        made = loader._exit_codes(documented["default"], "")  # noqa: SLF001 - compared with the documentation
         assert made == field.default
     elif field.default is not dataclasses.MISSING:
         default = documented["default"]
@@ -83,9 +84,9 @@ def test_no_unknown_key_of_a_flavor() -> None:
     assert set(FLAVOR_OPTIONS) == declaration_module.FLAVOR_KEYS
 
 
-@pytest.mark.parametrize("key", list(loader._CHOICES))
+@pytest.mark.parametrize("key", list(loader._CHOICES))  # noqa: SLF001 - compared with the documentation
 def test_choices(key: str) -> None:
-    assert FLAVOR_OPTIONS[key]["choices"] == list(loader._CHOICES[key])
+    assert FLAVOR_OPTIONS[key]["choices"] == list(loader._CHOICES[key])  # noqa: SLF001 - compared with the documentation
 
 
 def test_every_placeholder() -> None:
@@ -198,7 +199,7 @@ def test_every_owned_kind() -> None:
     assert FRAMEWORK["owns"]["choices"] == list(DECLARABLE)
 
 
-@pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "mpi", "paddle", "pytorch", "tensorflow", "xgboost"])
+@pytest.mark.parametrize("name", kinds.DECLARED)
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK) | set(() if "flavors" in declared else FLAVOR_OPTIONS)

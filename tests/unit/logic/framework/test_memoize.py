@@ -19,10 +19,19 @@ def test_memoized_by_identity_not_by_equality() -> None:
 
 
 def test_only_the_latest_results_are_cached() -> None:
-    once = MemoizedPerCluster(lambda replicas: str(replicas["n"]))
+    computed: list[int] = []
+
+    def compute(replicas: Any) -> str:
+        computed.append(replicas["n"])
+        return str(replicas["n"])
+
+    once = MemoizedPerCluster(compute)
     clusters = [{"n": n} for n in range(20)]
     assert [once(c) for c in clusters] == [str(n) for n in range(20)]
-    assert len(once._cached) == 8
+    assert [once(c) for c in clusters[12:]] == [str(n) for n in range(12, 20)]
+    assert computed == list(range(20)), "the last eight are cached"
+    once(clusters[11])
+    assert computed[20:] == [11]
 
 
 def test_other_arguments_are_part_of_what_is_memoized() -> None:

@@ -13,28 +13,20 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from support import pod_security
+from support import kinds, pod_security
 from support.builders import (
     CAFFE2,
-    JAX,
     MPI,
     MXNET,
-    PADDLE,
-    PYTORCH,
     TENSORFLOW,
-    XGBOOST,
     Resource,
     caffe2job,
     grouped,
-    jaxjob,
     manifest_of,
     mpijob,
     mpijob_v1,
     mxjob,
-    paddlejob,
-    pytorchjob,
     tfjob,
-    xgboostjob,
 )
 
 PROFILE = {"type": "RuntimeDefault"}
@@ -96,10 +88,7 @@ JOBS = [
         TENSORFLOW, with_tensorboard(tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=1)), id="TFJob, TensorBoard"
     ),
     pytest.param(TENSORFLOW, with_tensorboard(tfjob(master=1, worker=1, ps=2)), id="TfJob, TensorBoard, default PS"),
-    pytest.param(PYTORCH, pytorchjob(1, 1), id="PyTorchJob"),
-    pytest.param(JAX, jaxjob(2), id="JAXJob"),
-    pytest.param(PADDLE, paddlejob(1, 1), id="PaddleJob"),
-    pytest.param(XGBOOST, xgboostjob(1, 1), id="XGBoostJob"),
+    *(pytest.param(*one, id=kind) for kind, one in kinds.plain_jobs(1).items()),
     pytest.param(MPI, mpijob(), id="MPIJob v2beta1"),
     pytest.param(MPI, mpijob_v1(), id="MPIJob v1"),
     pytest.param(CAFFE2, caffe2job(), id="Caffe2Job"),

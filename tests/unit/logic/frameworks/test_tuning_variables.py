@@ -14,20 +14,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.clu
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support import kinds
 from support.builders import (
-    CAFFE2,
     ECHO_DECLARATION,
-    JAX,
-    MPI,
-    MXNET,
-    PADDLE,
-    PYTORCH,
-    ROOT,
-    TENSORFLOW,
-    XGBOOST,
     caffe2job,
     echo_framework,
-    jaxjob,
     mpijob,
     mpijob_v1,
     mxjob,
@@ -36,8 +27,6 @@ from support.builders import (
     tfjob,
     xgboostjob,
 )
-
-FRAMEWORKS = (CAFFE2, JAX, MPI, MXNET, PADDLE, PYTORCH, TENSORFLOW, XGBOOST)
 
 IDENTITY: Mapping[str, set[str]] = {
     "mxnet": {
@@ -51,10 +40,6 @@ IDENTITY: Mapping[str, set[str]] = {
         *("WORLD_SIZE", "RANK", "PET_NODE_RANK", "PET_NNODES"),
         *("PET_RDZV_ENDPOINT", "PET_RDZV_BACKEND", "PET_RDZV_ID"),
         "PET_STANDALONE",  # that there are no others; PET_NNODES agrees with it
-    },
-    "jax": {
-        *("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID"),
-        *("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
     },
     "paddle": {
         *("PADDLE_JOB_ID", "PADDLE_MASTER", "PADDLE_NNODES", "POD_IP_DUMMY"),
@@ -80,7 +65,6 @@ TUNING: Mapping[str, set[str]] = {
     "pytorch": {"PYTHONUNBUFFERED", "PET_NPROC_PER_NODE", "PET_MAX_RESTARTS", "PET_RDZV_CONF"}
     | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE"},
     "mxnet": {"PS_HEARTBEAT_INTERVAL", "PS_HEARTBEAT_TIMEOUT"},
-    "jax": {"PYTHONUNBUFFERED"},
     "paddle": {"PYTHONUNBUFFERED"},
     "xgboost": {"PYTHONUNBUFFERED"},
     "mpi": {
@@ -110,13 +94,14 @@ JOBS: Mapping[str, Iterable[Any]] = {
         pytorchjob(0, 2, elasticPolicy=ELASTIC),
         pytorchjob(0, 2, elasticPolicy={"minReplicas": 1}),
     ),
-    "jax": (jaxjob(2),),
     "paddle": (paddlejob(0, 2), paddlejob(1, 2)),
     "xgboost": (xgboostjob(1, 2),),
     "mpi": (mpijob_v1(), *(mpijob(mpiImplementation=name) for name in ("OpenMPI", "Intel", "MPICH"))),
     "caffe2": (caffe2job(2),),
 }
 """Together these jobs have every variable of the framework."""
+COMPUTED = {name: framework for name, framework in kinds.FRAMEWORKS.items() if not kinds.declared_environment(name)}
+"""The frameworks whose environment a hook computes; the others declare their variables."""
 
 
 def variables(framework: Framework) -> Iterator[str]:
@@ -127,7 +112,7 @@ def variables(framework: Framework) -> Iterator[str]:
             yield from framework.hooks.environment(for_replica(cluster, group.type, index))
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.name)
+@pytest.mark.parametrize("framework", COMPUTED.values(), ids=COMPUTED)
 def test_every_variable_is_in_one_of_the_tables(framework: Framework) -> None:
     identity, tuning = IDENTITY[framework.name], TUNING.get(framework.name, set())
     assert not identity & tuning
@@ -135,9 +120,13 @@ def test_every_variable_is_in_one_of_the_tables(framework: Framework) -> None:
     assert framework.tuning_variables == tuning, "tuning_variables of the role"
 
 
-def test_the_tables_have_every_role() -> None:
-    roles = {path.parent.parent.name for path in ROOT.glob("roles/*/vars/main.yml")}
-    assert set(IDENTITY) == roles == {framework.name for framework in FRAMEWORKS}
+def test_the_tables_have_every_framework_that_computes_its_variables() -> None:
+    assert set(IDENTITY) == set(JOBS) == set(COMPUTED)
+
+
+@pytest.mark.parametrize("name", sorted(kinds.DECLARED.keys() - COMPUTED.keys()))
+def test_what_only_tunes_is_among_the_declared_variables_and_some_other_is(name: str) -> None:
+    assert set(kinds.FRAMEWORKS[name].tuning_variables) < kinds.declared_environment(name)
 
 
 @pytest.mark.parametrize(

@@ -14,35 +14,30 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan imp
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from devtools.definitions import definitions
+from support import kinds
 from support.builders import (
     CAFFE2,
-    JAX,
     MPI,
     MXNET,
     NOW,
-    PADDLE,
     PYTORCH,
     TENSORFLOW,
     UID,
-    XGBOOST,
     Resource,
     caffe2job,
     echo_framework,
     echo_framework_of_flavor,
     grouped,
-    jaxjob,
     manifest_of,
     mpijob,
     mxjob,
     observed,
-    paddlejob,
     pod_context,
     pytorchjob,
     tfjob,
-    xgboostjob,
 )
 
-OWN = (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, MPI, CAFFE2)
+OWN = (*kinds.FRAMEWORKS.values(),)
 ALL = {framework.name: any_framework.adapt(framework) for framework in OWN}
 
 
@@ -70,16 +65,14 @@ def errors(resource: Resource) -> list[str]:
 
 
 def of_own_kind(framework: Framework) -> Resource:
-    """A job of the framework's own kind, one replica of two types where it has so many."""
-    return {
+    """A job of the framework's own kind, of two replicas or more."""
+    others = {
         "mxnet": mxjob("example-job").v1().workers(1).resource(),
         "tensorflow": tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1),
-        "pytorch": pytorchjob(1, 1),
-        "jax": jaxjob(2),
-        "paddle": paddlejob(1, 1),
-        "xgboost": xgboostjob(1, 1),
         "caffe2": caffe2job(2),
-    }[framework.name]
+    }
+    plain = {one.name: kinds.plain_job(kind) for kind, one in kinds.PLAIN.items()}
+    return {**others, **plain}[framework.name]
 
 
 def as_dljob(resource: Resource, framework: Framework) -> Resource:
@@ -114,14 +107,14 @@ def test_every_manager_that_the_schema_permits_as_ours_is_ours(framework: Framew
     assert set(framework.flavors[-1].managers) <= permitted, "what convert writes is permitted"
 
 
-@pytest.mark.parametrize("framework", [f for f in OWN if f is not MPI], ids=lambda f: f.name)
+@pytest.mark.parametrize("framework", [f for f in OWN if f.name != "mpi"], ids=lambda f: f.name)
 def test_it_has_the_plan_of_the_frameworks_own_kind(framework: Framework) -> None:
     own = of_own_kind(framework)
     other = as_dljob(own, framework)
     own_job, job = parse_job(own, framework), parsed(other)
     expected = plan(own_job, framework, observed(own_job, services=False), NOW)
     made = plan(job, ALL[framework.name], observed(job, services=False), NOW)
-    assert len(made.pods) == 2
+    assert len(made.pods) == own_job.total > 1
     assert [comparable(pod) for pod in made.pods] == [comparable(pod) for pod in expected.pods]
     assert job.succeeds_by == own_job.succeeds_by
     assert job.success_target == own_job.success_target
@@ -258,8 +251,7 @@ def test_a_list_layout_becomes_a_map() -> None:
 def test_an_unknown_framework(name: Any) -> None:
     job = dljob(name, {"Worker": short()})
     assert errors(job) == [
-        f"spec.framework: {name!r} is no framework of this operator; it has caffe2, jax, mpi, mxnet, paddle, "
-        "pytorch, tensorflow, xgboost"
+        f"spec.framework: {name!r} is no framework of this operator; it has {', '.join(kinds.FRAMEWORKS)}"
     ]
 
 
@@ -319,16 +311,15 @@ def test_fields_that_are_refused(spec: Any, message: str) -> None:
 
 
 def test_the_options_of_each_framework() -> None:
-    assert {name: any_framework.option_names(framework) for name, framework in ALL.items()} == {
+    options = {
         "mxnet": ["jobMode", "terminationPolicy"],
         "tensorflow": ["enableDynamicWorker", "successPolicy", "tensorboard", "terminationPolicy", "tfImage"],
         "pytorch": ["elasticPolicy", "nprocPerNode"],
         "jax": [],
-        "paddle": any_framework.option_names(ALL["paddle"]),
         "xgboost": ["terminationPolicy"],
-        "mpi": any_framework.option_names(ALL["mpi"]),
         "caffe2": ["backendSpecs"],
     }
+    assert {name: any_framework.option_names(ALL[name]) for name in options} == options
 
 
 def test_an_autoscaler_cannot_scale_it() -> None:

@@ -98,7 +98,7 @@ def test_a_sidecar_that_outlives_the_launcher_is_cleaned_up() -> None:
     containers.append({"name": "proxy", "image": "p"})
     fake_cluster = played(job)
     pod = fake_cluster.pod("launcher", 0)
-    fake_cluster._set(pod, "Running", _terminated(0, ""))
+    fake_cluster.set_state(pod, "Running", _terminated(0, ""))
     pod["status"]["containerStatuses"].append({"name": "proxy", "state": {"running": {}}})
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Succeeded"
@@ -111,10 +111,10 @@ def test_the_launcher_is_tried_again_by_its_job() -> None:
     fake_cluster.step()
     assert fake_cluster.status["state"] == "Running"
     second = max(pod for pod in fake_cluster.pods if pod.startswith("pi-launcher"))
-    fake_cluster._run(fake_cluster.pods[second])
+    fake_cluster.run_pod(fake_cluster.pods[second])
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Running"
-    fake_cluster._set(fake_cluster.pods[second], "Failed", _terminated(7, "no route"))
+    fake_cluster.set_state(fake_cluster.pods[second], "Failed", _terminated(7, "no route"))
     fake_cluster.settle()
     failure = fake_cluster.status["failure"]
     assert fake_cluster.status["state"] == "Failed"
@@ -132,7 +132,7 @@ def _terminated(code: int, message: str) -> Any:
 def test_a_failed_job_of_the_launcher_is_final(policy: str) -> None:
     """Whatever the restart policy: the Job has used it up."""
     fake_cluster = played(with_policy("Launcher", policy, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"}))
-    fake_cluster._set(fake_cluster.pod("launcher", 0), "Failed", _terminated(1, ""))
+    fake_cluster.set_state(fake_cluster.pod("launcher", 0), "Failed", _terminated(1, ""))
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Failed"
     assert fake_cluster.status["completionTime"]
@@ -406,7 +406,7 @@ def test_a_launcher_does_not_outlive_its_failed_job(ends: str) -> None:
 
 def test_a_launcher_that_has_failed_stays_for_its_log() -> None:
     fake_cluster = played(with_policy("Launcher", "Never", runPolicy={"backoffLimit": 0}))
-    fake_cluster._set(fake_cluster.pod("launcher", 0), "Failed", _terminated(1, ""))
+    fake_cluster.set_state(fake_cluster.pod("launcher", 0), "Failed", _terminated(1, ""))
     fake_cluster.settle()
     assert (fake_cluster.status["state"], fake_cluster.status["phase"]) == ("Failed", "Failed")
     assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]

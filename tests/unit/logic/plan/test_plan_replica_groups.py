@@ -413,7 +413,7 @@ def test_a_pod_that_waits_is_named_with_its_group() -> None:
     cluster.settle()
     assert cluster.status["reason"] == "example-job-worker-0 (group large): Unschedulable: no node with a GPU"
     for _, pod in sorted(cluster.pods.items())[2:]:
-        cluster._run(pod)
+        cluster.run_pod(pod)
     cluster.run("master", 0)
     cluster.advance(61)
     cluster.settle()

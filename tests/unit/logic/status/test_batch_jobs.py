@@ -205,10 +205,10 @@ def crash(fake_cluster: FakeCluster, code: int = 17) -> None:
     (name,) = pods
     pod, state = fake_cluster.pods[name], terminated(code, (fake_cluster.now - at(0)).total_seconds())
     if pod["spec"]["restartPolicy"] == "Never":
-        fake_cluster._set(pod, "Failed", state)
+        fake_cluster.set_state(pod, "Failed", state)
         return
     restarts = pod["status"]["containerStatuses"][0]["restartCount"] + 1
-    fake_cluster._set(pod, "Running", RUNS)
+    fake_cluster.set_state(pod, "Running", RUNS)
     pod["status"]["containerStatuses"][0] |= {"restartCount": restarts, "lastState": state}
 
 
@@ -310,7 +310,7 @@ def test_the_pods_watch_may_be_behind_that_of_the_jobs() -> None:
     fake_cluster = played(0)
     before = copy.deepcopy(fake_cluster.pods)
     crash(fake_cluster)
-    fake_cluster._run_batch_jobs()
+    fake_cluster.run_batch_jobs()
     job = fake_cluster.others["Job"]["pi-launcher"]
     job["status"]["conditions"][0]["lastTransitionTime"] = fake_cluster.time
     fake_cluster.pods = before

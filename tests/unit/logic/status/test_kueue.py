@@ -13,29 +13,19 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Fact
+from support import kinds
 from support.builders import (
-    JAX,
     MPI,
-    PADDLE,
-    PYTORCH,
     TENSORFLOW,
-    XGBOOST,
     Resource,
-    jaxjob,
     mpijob,
-    paddlejob,
-    pytorchjob,
     tfjob,
-    xgboostjob,
 )
 from support.fake_cluster import FakeCluster
 
 JOBS: dict[str, tuple[Framework, Resource]] = {
     "TFJob": (TENSORFLOW, tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2, ps=1)),
-    "PyTorchJob": (PYTORCH, pytorchjob(master=1, worker=2)),
-    "XGBoostJob": (XGBOOST, xgboostjob(worker=2)),
-    "PaddleJob": (PADDLE, paddlejob(master=1, worker=2)),
-    "JAXJob": (JAX, jaxjob(worker=2)),
+    **kinds.plain_jobs(),
     "MPIJob": (MPI, mpijob()),
 }
 every_job = pytest.mark.parametrize("name", JOBS)

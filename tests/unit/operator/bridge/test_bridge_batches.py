@@ -15,15 +15,17 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.change_count
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import WORKER_VAR
 from support.ansible_operator import EventReceiver, run_result
 from support.fake_kube_api import owned_pod
+from support.fed_informers import fill, informer_of, kind_of, without_threads
+from support.polling import until
 
 from dljob_operator.ansible_operator_bridge import artifacts
 from dljob_operator.ansible_operator_bridge.command import Command, Input, JobNestedTooDeeply
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
-from dljob_operator.engine.cache.informer_set import WatchedKind
 from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
-from dljob_operator.engine.queue.ready_lines import LONG
+from dljob_operator.engine.queue.fair_queue import Flow
+from dljob_operator.engine.queue.ready_lines import LONG, Line
 from dljob_operator.runner import RunEnding, RunRequest, RunResult, TaskFailure
 from dljob_operator.watches import GVK, Watch
 from dljob_operator.watches.model import Finalizer
@@ -94,12 +96,9 @@ class Bridge:
         self.folder = folder
         self.runs = Runs()
         self.controller = BridgeController([watch], NoCluster(), self.runs, ControllerSettings(max_concurrent=threads))
-        for informer in self.controller._informers._informers:
-            informer.start = lambda: None  # type: ignore[method-assign]
-            informer.join = lambda timeout=None: None  # type: ignore[method-assign]
-            informer.synced.set()
-            informer.has_synced.set()
-        self.kind = cast(WatchedKind, self.controller._informers.kind(str(watch.gvk)))
+        without_threads(self.controller.informers)
+        fill(self.controller.informers)
+        self.kind = kind_of(self.controller.informers, str(watch.gvk))
         self.pool = ThreadPoolExecutor(16)
         self.controller.start()
 
@@ -107,7 +106,7 @@ class Bridge:
         """An event of the watch of the jobs."""
         metadata = {"name": uid, "namespace": "team", "uid": uid, "resourceVersion": "1"}
         job = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": metadata}
-        self.kind.informers[0]._handle_event({"type": type_, "object": job})
+        self.kind.informers[0].handle({"type": type_, "object": job})
 
     def shim(self, uid: str, *, socket: str = "", version: str = "1", **metadata: Any) -> Future[RunExit]:
         job = {
@@ -122,13 +121,7 @@ class Bridge:
 
     def wait_queued(self, count: int) -> None:
         """Wait until that many shims wait for a worker."""
-        never = threading.Event()
-        for _ in range(1000):
-            with self.controller._worker_runs._runs._changed:
-                if sum(len(one.requests) for one in self.controller._worker_runs._runs._waiting.values()) == count:
-                    return
-            never.wait(0.01)
-        raise AssertionError(f"there are no {count} runs that wait")
+        until(lambda: self.controller.worker_runs.depth == count)
 
     def stop(self) -> None:
         self.controller.stop(0)
@@ -252,10 +245,12 @@ def test_a_job_that_is_deleted_while_its_run_waits_leaves_nothing(bridge: Bridge
     bridge.watched("DELETED", "a")
     bridge.runs.release.set()
     assert (first.result(10).code, waiting.result(10).code) == (0, 0)
-    requeues = bridge.controller._requeues
-    assert "a" in requeues._jobs
-    bridge.controller._requeue_all(["a"])
-    assert "a" not in requeues._jobs
+    requeues, changes = bridge.controller.requeues, bridge.runs.changes
+    deleted = changes.count("a")
+    requeues.add("a", Flow(str(ECHO), "team"))
+    until(lambda: changes.count("a") > deleted, "its annotation finds no job")
+    turn = requeues.request("a", reconciled_before=True)
+    assert turn.line is Line.OWNED, "as of a job of which nothing is known"
 
 
 def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:
@@ -266,7 +261,7 @@ def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:
 
 def test_a_job_that_owns_many_objects_shares_no_batch(bridge: Bridge) -> None:
     bridge.watched("ADDED", "large")
-    (pods,) = bridge.controller._informers._owned["Pod"]
+    pods = informer_of(bridge.controller.informers, "pods")
     for index in range(LARGEST_SHARING + 1):
         pods.store.put(owned_pod(f"large-{index}", "large"))
     for shim in batched(bridge, "a", "large", "b"):
@@ -284,11 +279,21 @@ def test_a_postponed_job_runs_in_a_later_batch(bridge: Bridge) -> None:
     assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b"], ["b"]]
 
 
-def test_a_run_that_took_long_makes_its_namespace_slow(bridge: Bridge) -> None:
+def test_a_run_that_took_long_makes_its_namespace_slow(tmp_path: Path) -> None:
+    """Its next runs leave a worker to others."""
+    bridge = Bridge(tmp_path, Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED), threads=2)
     bridge.runs.answer = lambda request: [report(*uids_of(request), seconds=LONG)]
     bridge.runs.release.set()
     assert bridge.shim("a").result(10).code == 0
-    assert bridge.controller._worker_runs._runs._lines._is_slow("team")
+    bridge.runs.release.clear()
+    bridge.shim("b")
+    until(lambda: len(bridge.runs.requests) == 2)
+    bridge.shim("c")
+    bridge.wait_queued(1)
+    bridge.shim("d", namespace="other")
+    until(lambda: len(bridge.runs.requests) == 3)
+    assert [uids_of(request) for request in bridge.runs.requests] == [["a"], ["b"], ["d"]]
+    bridge.stop()
 
 
 def test_a_failed_job_of_a_batch_fails_alone(bridge: Bridge) -> None:

@@ -149,9 +149,9 @@ def wrap(value: Any) -> Any:
 
 @given(VALUES)
 def test_what_mark_unsafe_wraps_is_unwrapped_and_known_to_be_unsafe(value: Any) -> None:
-    unwrapped, unsafe = command._unwrap(wrap(value))
-    assert unwrapped == value
-    assert unsafe == ("__ansible_unsafe" in json.dumps(wrap(value)))
+    found = command.variables(command.Input({"x": wrap(value)}, "_job", {}, "", ""), {}, {})
+    assert found.values["x"] == value
+    assert ("x" in found.unsafe) == ("__ansible_unsafe" in json.dumps(wrap(value)))
 
 
 def test_a_spec_cannot_set_what_is_the_operators(tmp_path: Path) -> None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import threading
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support.clock import Clock
+from support.fed_informers import fill, informer_of, kind_of, without_threads
 from support.polling import until
 
+from dljob_operator.ansible_operator_bridge import controller, worker_runs
+from dljob_operator.ansible_operator_bridge.command import Command, Input
 from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION, BridgeController
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
+from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun
+from dljob_operator.ansible_operator_bridge.run_queue import RunQueue
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.queue.progress import Stall
+from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -49,47 +58,43 @@ class NoRuns:
         pass
 
 
-def bridge_of(api: Api) -> BridgeController:
+def job(version: str = "1") -> dict[str, Any]:
+    metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": version}
+    return {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": metadata}
+
+
+def change_the_job(bridge: BridgeController, type_: str, version: str = "2") -> None:
+    informer_of(bridge.informers, str(ECHO)).handle({"type": type_, "object": job(version)})
+
+
+def bridge_of(api: KubeApi, runner: NoRuns | None = None) -> BridgeController:
     """A bridge whose cache has one job, after a run of it."""
-    made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), ControllerSettings(max_concurrent=1))
-    kind = made._informers.kind(str(ECHO))
-    assert kind is not None
-    kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
-    metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "1"}
-    kind.informers[0]._handle_event(
-        {"type": "ADDED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
-    )
-    made._requeues.begin("1")
-    made._requeues.done("1", ok=True)
-    for informer in made._informers._informers:
-        informer.start = lambda: None  # type: ignore[method-assign]
-        informer.join = lambda timeout=None: None  # type: ignore[method-assign]
-        informer.synced.set()
-        informer.has_synced.set()
+    made = BridgeController([Watch(ECHO)], api, cast(Runner, runner or NoRuns()), ControllerSettings(max_concurrent=1))
+    kind_of(made.informers, str(ECHO)).api_resource = ApiResource("/apis/example.com/v1", "echojobs")
+    change_the_job(made, "ADDED", "1")
+    made.requeues.begin("1")
+    made.requeues.done("1", ok=True)
+    without_threads(made.informers)
+    fill(made.informers)
     return made
 
 
-def change_a_pod(bridge: BridgeController) -> None:
-    (pods,) = (i for i in bridge._informers._informers if i.source.what == "pods")
+def change_a_pod(bridge: BridgeController, owner: str = "1") -> None:
     metadata = {"name": "p", "namespace": "team", "uid": "p", "resourceVersion": "5"}
-    references = [{"uid": "1", "controller": True}]
-    pods._handle_event({"type": "ADDED", "object": {"metadata": {**metadata, "ownerReferences": references}}})
+    reference = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "name": "j", "uid": owner, "controller": True}
+    event = {"type": "ADDED", "object": {"metadata": {**metadata, "ownerReferences": [reference]}}}
+    informer_of(bridge.informers, "pods").handle(event)
 
 
 def test_users_changes_and_deletions_reach_the_workers() -> None:
-    bridge = bridge_of(Api())
-    changes = bridge._runner.changes
-    created = changes.count()
+    runner = NoRuns()
+    bridge = bridge_of(Api(), runner)
+    created = runner.changes.count()
     assert created, "a user has created its job"
     change_a_pod(bridge)
-    assert changes.count() == created
-    kind = bridge._informers.kind(str(ECHO))
-    assert kind is not None
-    metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "2"}
-    kind.informers[0]._handle_event(
-        {"type": "DELETED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
-    )
-    assert (changes.count(), changes.count("1")) == (created + 1, created + 1)
+    assert runner.changes.count() == created
+    change_the_job(bridge, "DELETED")
+    assert (runner.changes.count(), runner.changes.count("1")) == (created + 1, created + 1)
 
 
 def test_a_changed_pod_annotates_its_job_and_no_other_of_the_name() -> None:
@@ -121,55 +126,61 @@ def test_a_deleted_job_is_not_annotated_again() -> None:
     bridge.start()
     change_a_pod(bridge)
     until(lambda: len(api.writes) == 1)
-    assert bridge._requeues.depth == 0
+    assert bridge.requeues.depth == 0
     bridge.stop(5)
 
 
-def test_the_input_of_a_deleted_job_is_deleted(tmp_path: Path) -> None:
+def test_the_input_of_a_deleted_job_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "InputFolders", functools.partial(InputFolders, tmp_path, interval=0.001))
+    before = set(threading.enumerate())
     bridge = bridge_of(Api())
-    bridge._inputs = InputFolders(tmp_path, interval=0.001)
     (tmp_path / "example.com/v1/EchoJob/team/j/env").mkdir(parents=True)
     bridge.start()
-    kind = bridge._informers.kind(str(ECHO))
-    assert kind is not None
-    metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "2"}
-    kind.informers[0]._handle_event(
-        {"type": "DELETED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
-    )
+    change_the_job(bridge, "DELETED")
     until(lambda: not list(tmp_path.glob("*/*/*/*/*")))
     bridge.stop(5)
-    assert bridge._inputs._periodic.is_stopping
+    until(lambda: "input folders" not in {thread.name for thread in set(threading.enumerate()) - before})
 
 
-def test_it_deletes_what_the_garbage_collector_leaves_of_deleted_jobs() -> None:
-    bridge = bridge_of(Api())
+class Empty(Api):
+    """Has no objects."""
+
+    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
+        return {"items": []}
+
+
+def test_it_deletes_what_the_garbage_collector_leaves_of_deleted_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "OrphanCollector", functools.partial(OrphanCollector, interval=0.001))
+    before = set(threading.enumerate())
+    api = Empty()
+    bridge = bridge_of(api)
+    change_a_pod(bridge, owner="gone")
     bridge.start()
-    assert bridge._orphans._periodic._thread.is_alive()
-    assert bridge._orphans._orphans == bridge._informers.orphans
+    until(lambda: bool(api.writes))
+    assert [write[:2] for write in api.writes[:1]] == [("DELETE", "/api/v1/namespaces/team/pods/p")]
     bridge.stop(5)
-    bridge._orphans._periodic._thread.join(5)
-    assert not bridge._orphans._periodic._thread.is_alive()
+    until(lambda: "orphans" not in {thread.name for thread in set(threading.enumerate()) - before})
 
 
 # What a restart may mend
 
 
-class Dead:
-    """Stands for a worker's thread that has ended."""
-
-    name = "worker 1"
-
-    def is_alive(self) -> bool:
-        return False
-
-    def join(self, timeout: float | None = None) -> None: ...
-
-
-def test_a_thread_that_has_ended_is_a_problem_until_the_end() -> None:
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_has_ended_is_a_problem_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     bridge = bridge_of(Api())
+    ends, wait = threading.Event(), bridge.informers.wait_filled
+
+    def wait_or_end(timeout: float = math.inf) -> bool:
+        if threading.current_thread().name == "worker 1":
+            ends.wait(10)
+            raise SystemExit
+        return wait(timeout)
+
+    monkeypatch.setattr(bridge.informers, "wait_filled", wait_or_end)
     bridge.start()
     assert bridge.problem() == ""
-    bridge._workers._threads.append(Dead())  # type: ignore[arg-type]
+    ends.set()
+    until(bridge.problem)
     assert bridge.problem() == "the thread worker 1 has ended"
     bridge.stop(5)
     assert bridge.problem() == ""
@@ -177,21 +188,28 @@ def test_a_thread_that_has_ended_is_a_problem_until_the_end() -> None:
 
 def test_a_watch_that_has_ended_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     bridge = bridge_of(Api())
-    pods = next(one for one in bridge._informers._informers if one.source.what == "pods")
-    monkeypatch.setattr(pods, "problem", lambda: "the watch of pods has ended")
+    monkeypatch.setattr(informer_of(bridge.informers, "pods"), "problem", lambda: "the watch of pods has ended")
     assert bridge.problem() == "the watch of pods has ended"
 
 
-def test_a_run_that_no_worker_takes_is_a_problem_once_the_caches_are_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    bridge = bridge_of(Api())
-    asked: list[float] = []
-
-    def stall(limit: float) -> Stall:
-        asked.append(limit)
-        return Stall("1", limit + 1, running=False)
-
-    monkeypatch.setattr(bridge._worker_runs._runs, "stall", stall)
-    text = "example.com/v1 EchoJob team/j has waited for 601 s, and no worker takes any job"
-    assert (bridge.problem(), asked) == (text, [600.0]), "5 min more than a run may take"
-    next(one for one in bridge._informers._informers if one.source.what == "pods").has_synced.clear()
+def test_a_run_that_no_worker_takes_is_a_problem_once_the_caches_are_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(worker_runs, "RunQueue", functools.partial(RunQueue, clock=clock))
+    bridge = bridge_of(Api())  # whose workers have not started
+    given = Input({}, "_x", job(), "", "")
+    parsed = ParsedRun(
+        Command(tmp_path, "1", Path("/roles/echo")), given, kind_of(bridge.informers, str(ECHO)), str(ECHO)
+    )
+    shim = threading.Thread(target=bridge.worker_runs.run, args=[parsed])
+    shim.start()
+    until(lambda: bridge.worker_runs.depth == 1)
+    clock.pass_time(600.0)  # 5 min more than a run may take
+    assert bridge.problem() == ""
+    clock.pass_time(1.0)
+    assert bridge.problem() == "example.com/v1 EchoJob team/j has waited for 601 s, and no worker takes any job"
+    informer_of(bridge.informers, "pods").has_synced.clear()
     assert bridge.problem() == "", "without the caches the workers wait for the API server"
+    bridge.worker_runs.work.close()
+    shim.join(10)

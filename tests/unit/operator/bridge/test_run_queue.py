@@ -42,7 +42,7 @@ def test_a_batch_has_a_limit(runs: RunQueue[str]) -> None:
 
 
 def test_runs_are_divided_among_idle_threads(runs: RunQueue[str]) -> None:
-    runs._takers = 1  # another thread waits
+    runs.takers = 1  # another thread waits
     for number in range(4):
         runs.add(str(number), G, CHANGED, "")
     assert get(runs) == ["0", "1"]
@@ -65,9 +65,14 @@ def test_large_jobs_leave_a_thread_to_others(runs: RunQueue[str]) -> None:
     runs.add("large", G, CONTINUING, "")
     runs.add("larger", G, CONTINUING, "")
     assert get(runs) == ["large"]
-    assert runs._lines.take(1, 1, lambda _: 25, lambda _: False) is None
+    taken: list[list[str] | None] = []
+    thread = threading.Thread(target=lambda: taken.append(get(runs)))
+    thread.start()
+    until(lambda: runs.takers == 1)
+    assert taken == []
     runs.add("small", G, OWNED, "")
-    assert get(runs) == ["small"]
+    thread.join(10)
+    assert taken == [["small"]]
     assert runs.continuing(["small", "large"]) == ["large"]
     runs.done("large")
     assert get(runs) == ["larger"]
@@ -157,7 +162,7 @@ def test_runs_of_a_slow_namespace_leave_a_thread_to_others(runs: RunQueue[str]) 
     thread.join(10)
     last = threading.Thread(target=lambda: taken.append(get(runs, 1)))
     last.start()
-    until(lambda: runs._takers == 1)
+    until(lambda: runs.takers == 1)
     assert taken == [["b"]], "c waits for the end of b"
     runs.add("d", other, OWNED, "")
     last.join(10)

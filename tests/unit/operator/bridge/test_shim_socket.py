@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from support.polling import until
 
 from dljob_operator.ansible_operator_bridge import server
 from dljob_operator.ansible_operator_bridge.command import Command, JobNestedTooDeeply, UnsupportedRun
@@ -29,8 +30,8 @@ class Peer:
         return struct.pack("3i", 4711, self.uid, 0)[:size]
 
 
-def check(uid: int) -> None:
-    server._check_peer(cast(socket.socket, Peer(uid)))
+def check(peer: Peer | socket.socket) -> None:
+    server._check_peer(cast(socket.socket, peer))  # noqa: SLF001 - only root can connect as another user
 
 
 def test_only_its_own_user_can_reach_it(tmp_path: Path) -> None:
@@ -45,10 +46,10 @@ def test_only_its_own_user_can_reach_it(tmp_path: Path) -> None:
 
 def test_a_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 1001)
-    check(1001)
-    check(0)
+    check(Peer(1001))
+    check(Peer(0))
     with pytest.raises(UnsupportedRun, match="user 1002"):
-        check(1002)
+        check(Peer(1002))
 
 
 def test_a_request_of_another_user_reaches_no_bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +127,7 @@ def test_what_no_cold_run_would_mend_starts_none(tmp_path: Path, error: Exceptio
 def test_the_kernel_names_the_other_end() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours, theirs:
-        server._check_peer(ours)
+        check(ours)
 
 
 def test_a_server_whose_thread_has_ended_is_a_problem_until_it_is_stopped(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_server_whose_thread_has_ended_is_a_problem_until_it_is_stopped(tmp_pa
     try:
         assert serving.problem() == ""
         serving.shutdown()
-        serving._thread.join(10)
+        until(serving.problem)
         assert serving.problem() == "the thread shim server has ended"
     finally:
         serving.stop()

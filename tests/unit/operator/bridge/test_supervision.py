@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import socket
 import tempfile
 import threading
-from pathlib import Path
+from typing import Any
 
 import pytest
+from support.polling import until
 
 from dljob_operator.runner import RunEnding, RunnerClient, RunRequest
 from dljob_operator.runner.client import _result
@@ -30,11 +32,11 @@ def test_an_error_of_the_supervision_ends_the_runs_and_not_the_supervision(monke
     client = RunnerClient([])
     began = threading.Semaphore(0)
 
-    def broken(scratch: Path) -> tuple[bool, str]:
+    def broken() -> Any:
         began.release()
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(client, "_run_process", broken)
+    monkeypatch.setattr(socket, "socketpair", broken)
     waiting = client.submit(RunRequest("echo", {}))
     client.start()
     try:
@@ -57,12 +59,12 @@ def test_without_space_for_its_directory_the_runs_fail_until_there_is_some(monke
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(prefix=prefix)
 
-    def run_process(scratch: Path) -> tuple[bool, str]:
+    def begin() -> Any:
         began.set()
-        return True, "it has ended"
+        raise OSError("no socket")
 
     monkeypatch.setattr(tempfile, "mkdtemp", mkdtemp)
-    monkeypatch.setattr(client, "_run_process", run_process)
+    monkeypatch.setattr(socket, "socketpair", begin)
     waiting = client.submit(RunRequest("echo", {}))
     client.start()
     try:
@@ -76,11 +78,14 @@ def test_without_space_for_its_directory_the_runs_fail_until_there_is_some(monke
         client.close()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_supervision_that_has_ended_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends_the_thread(prefix: str) -> str:
+        raise SystemExit
+
+    monkeypatch.setattr(tempfile, "mkdtemp", ends_the_thread)
     client = RunnerClient([])
-    monkeypatch.setattr(client, "_supervise", lambda: None)
-    client._thread = threading.Thread(target=client._supervise)
     client.start()
-    client._thread.join(10)
+    until(client.problem)
     assert client.problem() == "the thread that supervises the fork server has ended"
     client.close()

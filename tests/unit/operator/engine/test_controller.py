@@ -14,12 +14,15 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB, ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, WORKER_VAR
 from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi, owned_pod
+from support.fed_informers import fill, informer_of, kind_of, without_threads
+from support.polling import until
 
 from dljob_operator.engine import controller as module
 from dljob_operator.engine.cache.predicates import RECONCILE_PERIOD_ANNOTATION
 from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
 from dljob_operator.engine.kube import ApiConnectionError
+from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.progress import MARGIN
 from dljob_operator.engine.queue.queue import NextRun, WorkQueue
 from dljob_operator.engine.queue.ready_lines import LONG
@@ -74,16 +77,15 @@ class Bench:
         self.controller = Controller(
             [watch], self.api, self.runner, ControllerSettings(**settings), metrics=self.metrics
         )
-        (self.kind,) = self.controller._informers._kinds.values()
+        self.informers = self.controller.informers
+        self.kind = kind_of(self.informers, str(watch.gvk))
         self.kind.api_resource = ECHO_JOBS  # as its informer has found it
         self.waited: list[Collection[Any]] = []
-        monkeypatch.setattr(self.controller._informers, "wait_for", self.waited.append)
+        monkeypatch.setattr(self.informers, "wait_for", self.waited.append)
 
     def fill(self) -> None:
         """Let the first lists of all informers be complete."""
-        for informer in self.controller._informers._informers:
-            informer.synced.set()
-            informer.has_synced.set()
+        fill(self.informers)
 
     def add(self, name: str = "digits", uid: str = "1", **fields: Any) -> dict[str, Any]:
         job = self.api.add_job(name, uid, **fields)
@@ -91,15 +93,15 @@ class Bench:
         return job
 
     def observe(self, event: str, obj: Mapping[str, Any]) -> None:
-        self.kind.informers[0]._handle_event({"type": event, "object": obj})
+        self.kind.informers[0].handle({"type": event, "object": obj})
 
     def take(self) -> list[str]:
-        return self.controller._take(0) or []
+        return self.controller.take(0) or []
 
     def work(self) -> list[str]:
         """Reconcile what the queue has next; return its keys."""
         keys = self.take()
-        self.controller._reconcile(keys)
+        self.controller.work.handle(keys)
         return keys
 
     def conditions(self, name: str = "digits") -> dict[str, str]:
@@ -173,7 +175,7 @@ def continue_with(bench: Bench, name: str = "large", uid: str = "1") -> None:
     """Let a run of the job end before it has written everything, and begin the next one."""
     bench.add(name, uid)
     (key,) = bench.take()
-    bench.controller._queue.done(key, ok=True, next_run=NextRun.CONTINUING)
+    bench.controller.queue.done(key, ok=True, next_run=NextRun.CONTINUING)
 
 
 def test_only_a_run_that_leaves_a_worker_to_the_others_knows_whether_its_job_changes(make: Make) -> None:
@@ -203,14 +205,14 @@ def test_every_run_knows_whether_its_jobs_have_changed_since_they_were_taken(mak
 def test_a_change_while_the_job_is_read_is_news_to_its_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = make()
     continue_with(bench)
-    find, before = bench.controller._informers.find, bench.runner.changes.counts(["1"])
+    find, before = bench.informers.find, bench.runner.changes.counts(["1"])
 
     def found_as_it_changes(key: str) -> Any:
         found = find(key)
         bench.runner.changes.increment(key)
         return found
 
-    monkeypatch.setattr(bench.controller._informers, "find", found_as_it_changes)
+    monkeypatch.setattr(bench.informers, "find", found_as_it_changes)
     bench.work()
     assert [(request.changes, request.taken) for request in bench.runner.requests] == [(before, before)]
 
@@ -227,13 +229,14 @@ def test_a_job_that_is_deleted_while_its_batch_is_prepared_does_not_disturb_the_
 ) -> None:
     bench = make(Watch(ECHO, vars=BATCHABLE))
     jobs = [bench.add(name, name) for name in ("a", "b")]
-    prepare = bench.controller._prepare
+    find = bench.informers.find
 
-    def deleted_meanwhile(*given: Any) -> Any:
+    def deleted_meanwhile(key: str) -> Any:
+        found = find(key)
         bench.observe("DELETED", jobs[0])
-        return prepare(*given)
+        return found
 
-    monkeypatch.setattr(bench.controller, "_prepare", deleted_meanwhile)
+    monkeypatch.setattr(bench.informers, "find", deleted_meanwhile)
     bench.runner.answer = lambda request: iter([reports({"uid": "a"}, {"uid": "b"})])
     assert bench.work() == ["a", "b"]
     assert [request.target for request in bench.runner.requests] == [str(ECHO)]
@@ -325,7 +328,7 @@ def test_a_batch_has_at_most_the_largest_number_of_jobs(
 def test_a_job_that_owns_many_objects_shares_no_run(make: Make) -> None:
     """After a start all large jobs wait, and a worker that gets the objects of 25 of them needs their memory."""
     bench = make(Watch(ECHO, vars=BATCHABLE))
-    (pods,) = bench.controller._informers._owned["Pod"]
+    pods = informer_of(bench.informers, "pods")
     for number in range(5):
         bench.add(f"job-{number}", str(number))
     for number, owned in ((0, LARGEST_SHARING + 1), (1, LARGEST_SHARING), (3, LARGEST_SHARING + 1)):
@@ -395,7 +398,7 @@ def test_the_cache_observes_what_a_run_wrote_before_its_job_returns_to_the_queue
     bench = make()
     bench.runner.answer = lambda request: iter([reports({"uid": "1", "wrote": [["pod", "7"]]})])
     before: list[float] = []
-    monkeypatch.setattr(bench.controller._informers, "wait_for", lambda wrote: before.append(bench.reconciled("ok")))
+    monkeypatch.setattr(bench.informers, "wait_for", lambda wrote: before.append(bench.reconciled("ok")))
     bench.add()
     bench.work()
     assert before == [0]
@@ -487,7 +490,7 @@ def test_a_large_job_that_was_deleted_leaves_its_place_to_the_next(make: Make) -
     (first,) = keys = bench.take()
     assert bench.take() == []
     bench.observe("DELETED", bench.api.job(f"job-{first}"))
-    bench.controller._reconcile(keys)
+    bench.controller.work.handle(keys)
     assert bench.take() == ["2" if first == "1" else "1"]
 
 
@@ -499,7 +502,7 @@ def test_jobs_that_are_deleted_are_left_out_of_a_batch(make: Make) -> None:
     keys = bench.take()
     assert keys == ["1", "2", "3"]
     bench.observe("DELETED", first)
-    bench.controller._reconcile(keys)
+    bench.controller.work.handle(keys)
     (request,) = bench.runner.requests
     assert request.values[OBJECT]["metadata"]["name"] == "third"
     assert bench.reconciled("ok") == 1
@@ -514,7 +517,11 @@ def test_after_an_internal_error_the_jobs_are_reconciled_again(make: Make) -> No
     bench.runner.answer = answer
     bench.add("first", "1")
     bench.add("second", "2")
-    bench.controller._workers._handle(bench.controller._workers._works[0], bench.take())
+    keys = bench.take()
+    with pytest.raises(ValueError, match="broken"):
+        bench.controller.work.handle(keys)
+    for key in keys:
+        bench.controller.work.abandon(key)
     assert bench.take() == []
     bench.now += 1.0
     assert bench.take() == ["1", "2"]
@@ -728,17 +735,25 @@ def test_the_liveness_probe_does_not_wait_for_the_caches(make: Make, monkeypatch
         waits.append(timeout)
         return False
 
-    monkeypatch.setattr(bench.controller._informers, "wait_filled", wait)
+    monkeypatch.setattr(bench.informers, "wait_filled", wait)
     assert bench.controller.problem() == ""
     assert [timeout <= 0 for timeout in waits] == [True]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_informer_that_has_ended_is_a_problem(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = make()
-    monkeypatch.setattr(bench.controller._informers, "problem", lambda: "the watch of pods has ended")
+    monkeypatch.setattr(bench.informers, "problem", lambda: "the watch of pods has ended")
     assert bench.controller.problem() == "the watch of pods has ended"
-    monkeypatch.setattr(bench.controller._workers, "problem", lambda: "the thread worker 0 has ended")
-    assert bench.controller.problem() == "the thread worker 0 has ended"
+    without_threads(bench.informers)
+
+    def ends_the_thread(timeout: float = math.inf) -> bool:
+        raise SystemExit
+
+    monkeypatch.setattr(bench.informers, "wait_filled", ends_the_thread)
+    bench.controller.start()
+    until(lambda: bench.controller.problem() == "the thread worker 0 has ended")
+    bench.controller.stop(0)
 
 
 def test_the_metrics_show_the_jobs_and_the_queue(make: Make) -> None:
@@ -797,12 +812,15 @@ def started(api: FakeKubeApi, runner: Runner) -> Iterator[Controller]:
     try:
         names = sorted(thread.name for thread in set(threading.enumerate()) - before)
         assert [name for name in names if name.startswith("worker")] == ["worker 0", "worker 1"]
-        assert made._orphans._periodic._thread.is_alive()
+        assert "orphans" in names
         yield made
     finally:
         made.stop(5.0)
-    made._orphans._periodic._thread.join(10)  # its stop returns at once, because the thread may wait for the API server
-    assert set(threading.enumerate()) <= before
+    left = {thread for thread in set(threading.enumerate()) - before if thread.name != "orphans"}
+    assert not left
+    until(
+        lambda: set(threading.enumerate()) <= before, "the thread of orphans, which may wait for the API server, ends"
+    )
     assert runner.closed
 
 
@@ -829,5 +847,8 @@ def test_without_an_api_server_the_cache_is_not_ready_and_a_stop_does_not_wait_f
 
 def test_the_settings_are_optional() -> None:
     made = Controller([Watch(ECHO, vars=BATCHABLE)], FakeKubeApi(), Runner())
-    assert made._batch_limit(str(ECHO)) == 25
-    assert made._batch_limit("another target") == 1
+    for number in range(26):
+        made.queue.add(str(number), Flow(str(ECHO), "team"), urgent=True)
+    for key in ("a", "b"):
+        made.queue.add(key, Flow("another target", "other"), urgent=True)
+    assert sorted(len(made.take(0) or []) for _ in range(4)) == [1, 1, 1, 25]

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import urllib3
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from kubernetes import client
 from kubernetes.config import incluster_config
@@ -124,7 +125,7 @@ def test_the_cluster_and_the_credentials_are_those_of_the_kubeconfig(server: Scr
 
 def test_each_watch_may_have_a_connection_of_its_own(server: Scripted, tmp_path: Path) -> None:
     api = KubeApi.connect(kubeconfig(tmp_path, server.server.url))
-    assert api._connection.pool.connection_pool_kw["maxsize"] == 32
+    assert api.connection.pool.connection_pool_kw["maxsize"] == 32
 
 
 @pytest.mark.parametrize("content", [None, "a: b"])
@@ -332,21 +333,24 @@ def test_an_api_with_a_shorter_timeout_leaves_that_of_the_other(server: Scripted
     with pytest.raises(ApiConnectionError, match="timed out"):
         short.list_objects("/hangs")
     assert hanging.wait(10)
-    assert (short._timeout, server.api._timeout) == (0.2, 60.0)
+    assert (short.timeout, server.api.timeout) == (0.2, 60.0)
 
 
 def test_the_credentials_of_a_write_are_renewed_before_the_time_that_is_left_is_compared(
     server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program of the kubeconfig may take longer than the Lease."""
+    monkeypatch.setattr(connection, "CREDENTIALS_TTL", 0.0)
     left = 4.0
 
-    def renew() -> dict[str, str]:
+    def renew(configuration: client.Configuration) -> None:
         nonlocal left
         left -= 2.0
-        return {}
 
-    monkeypatch.setattr(server.api._connection, "_current_credentials", renew)
+    configuration = server.api.connection.configuration
+    configuration.api_key["authorization"] = "Bearer old"
+    configuration.api_key["BearerToken"] = "Bearer old"
+    configuration.refresh_api_key_hook = renew
     api = server.api.writing_while(lambda: left)
     api.request("POST", "/pods", {})
     assert left == 2.0, "they are renewed once"
@@ -478,23 +482,35 @@ def test_the_kernel_probes_the_peer_of_an_idle_connection() -> None:
     with scripted(lambda exchange: exchange.answer({})) as server:
         kube_api = connect(server.url)
         kube_api.get("/api")
-        pool = kube_api._connection.pool.connection_from_url(server.url)
-        connection = pool._get_conn()
-        used: socket.socket = connection.sock
+        pool = kube_api.connection.pool.connection_from_url(server.url)
+        used_connection = pool._get_conn()  # noqa: SLF001 - of urllib3
+        used: socket.socket = used_connection.sock
         assert used.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         values = [
             used.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
             for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_NODELAY")
         ]
         assert values == [30, 10, 3, 1]
-        connection.close()
+        used_connection.close()
 
 
-def test_a_refused_certificate_is_told_from_a_server_that_is_starting() -> None:
+def raising(error: Exception) -> Callable[..., Any]:
+    def send(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return send
+
+
+def test_a_refused_certificate_is_told_from_a_server_that_is_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = urllib3.exceptions.SSLError(ssl.SSLCertVerificationError("certificate verify failed"))
     starting = urllib3.exceptions.SSLError(ssl.SSLEOFError("EOF occurred"))
     away = urllib3.exceptions.ProtocolError("Connection aborted.")
-    assert [kube._is_untrusted(error) for error in (refused, starting, away)] == [True, False, False]
+    api = connect("http://127.0.0.1:1")
+    for error, kind in ((refused, UntrustedServer), (starting, ApiConnectionError), (away, ApiConnectionError)):
+        monkeypatch.setattr(api.connection, "send", raising(error))
+        with pytest.raises(ApiConnectionError) as caught:
+            api.get("/api")
+        assert type(caught.value) is kind
 
 
 # --- watches
@@ -621,9 +637,20 @@ def test_a_watch_without_a_time_has_no_end_of_its_own(server: Scripted, monkeypa
 
 @pytest.fixture
 def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "token"
-    monkeypatch.setattr(kube, "_SERVICE_ACCOUNT", path)
-    return path
+    return service_account.mount(monkeypatch, tmp_path, "old", ("127.0.0.1", 443))
+
+
+@pytest.fixture
+def configuration(token: Path, monkeypatch: pytest.MonkeyPatch) -> client.Configuration:
+    """That of a client in a pod, whose server speaks no TLS."""
+    plain = client.ApiClient
+
+    def without_tls(configuration: client.Configuration) -> client.ApiClient:
+        configuration.ssl_ca_cert = None
+        return plain(configuration)
+
+    monkeypatch.setattr(client, "ApiClient", without_tls)
+    return KubeApi.connect(None).connection.configuration
 
 
 @pytest.mark.parametrize(
@@ -635,20 +662,21 @@ def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
     ids=["the client's key", "the key before 34", "an empty file"],
 )
-def test_the_token_is_read_anew(token: Path, keys: dict[str, str], content: str, expected: dict[str, str]) -> None:
+def test_the_token_is_read_anew(
+    token: Path, configuration: client.Configuration, keys: dict[str, str], content: str, expected: dict[str, str]
+) -> None:
     token.write_text(content)
-    configuration = client.Configuration()
     configuration.api_key = dict(keys)
-    kube._read_token(configuration)
+    configuration.refresh_api_key_hook(configuration)
     assert configuration.api_key == expected
 
 
 def test_a_token_that_cannot_be_read_is_logged_and_the_old_one_stays(
-    token: Path, caplog: pytest.LogCaptureFixture
+    token: Path, configuration: client.Configuration, caplog: pytest.LogCaptureFixture
 ) -> None:
-    configuration = client.Configuration()
+    token.unlink()
     configuration.api_key = {"BearerToken": "Bearer old"}
-    kube._read_token(configuration)
+    configuration.refresh_api_key_hook(configuration)
     assert configuration.api_key == {"BearerToken": "Bearer old"}
     (record,) = caplog.records
     assert record.levelno == logging.WARNING

@@ -24,8 +24,7 @@ def test_it_calls_its_task_until_it_is_stopped(caplog: pytest.LogCaptureFixture)
     periodic = Periodic("leftovers", task, 0.001)
     periodic.start()
     assert stopped.wait(10), "an error of the first call has not ended the thread"
-    periodic._thread.join(10)
-    assert not periodic._thread.is_alive()
+    assert periodic.join(10)
     assert seen == [False, False, True]
     assert "leftovers: internal error" in caplog.text
 
@@ -35,5 +34,5 @@ def test_the_first_call_is_after_an_interval() -> None:
     periodic = Periodic("leftovers", called.set, 3600)
     periodic.start()
     periodic.stop()
-    periodic._thread.join(10)
+    assert periodic.join(10)
     assert not called.is_set()

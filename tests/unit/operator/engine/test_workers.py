@@ -9,6 +9,7 @@ from functools import partial
 from typing import cast
 
 import pytest
+from support.polling import until
 
 from dljob_operator.engine import workers
 from dljob_operator.engine.cache.informer_set import InformerSet
@@ -189,7 +190,7 @@ def test_a_thread_that_has_ended_is_a_problem_and_one_that_was_stopped_is_none()
     pool.release.set()
     pool.queue.close()  # as if a bug ended the thread: its queue returns None
     pool.workers.start()
-    pool.workers._threads[0].join(10)
+    until(pool.workers.problem)
     assert pool.workers.problem() == "the thread worker 0 has ended"
     pool.workers.stop(1)
     assert pool.workers.problem() == ""
@@ -209,7 +210,7 @@ def test_a_job_that_cannot_be_returned_costs_no_thread(caplog: pytest.LogCapture
     assert pool.began.acquire(timeout=10)
     pool.queue.add("1", Flow("g", "default"))
     assert pool.began.acquire(timeout=10)
-    assert [thread.is_alive() for thread in pool.workers._threads] == [True]
+    assert pool.workers.problem() == ""
     pool.workers.stop(1)
     _, record = caplog.records
     assert record.getMessage() == "a job could not be returned to the queue"

@@ -33,7 +33,7 @@ class Manager:
 def manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Manager]]:
     monkeypatch.setattr(rpc_server, "LocalManager", Manager)
     yield Manager
-    Manager.started, Manager._shared_instance = 0, None
+    Manager.started, Manager._shared_instance = 0, None  # noqa: SLF001 - Ansible's name
 
 
 def test_it_starts_with_the_first_run_after_the_fork(manager: type[Manager]) -> None:

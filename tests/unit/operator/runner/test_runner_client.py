@@ -200,9 +200,10 @@ def run(runner: RunnerClient) -> Run:
 
 def test_no_other_process_can_reach_the_fork_server(runner: RunnerClient) -> None:
     """Its socket has no path and no name, so only who inherits it has it."""
-    assert runner._socket is not None
-    assert runner._socket.family == socket.AF_UNIX
-    assert (runner._socket.getsockname(), runner._socket.getpeername()) == ("", "")
+    control = runner._socket  # noqa: SLF001 - nothing outside of it may have it
+    assert control is not None
+    assert control.family == socket.AF_UNIX
+    assert (control.getsockname(), control.getpeername()) == ("", "")
 
 
 def _wait_for(path: Path) -> str:
@@ -465,15 +466,14 @@ def test_a_slot_that_has_just_become_free_is_not_stuck(monkeypatch: pytest.Monke
     client = RunnerClient([], concurrency=1)
     now = time.monotonic()
     request = RunRequest("echo", {})
-    client._pending_runs = {
+    client._pending_runs = {  # noqa: SLF001 - no other way to such a moment
         1: _PendingRun(request, Future(), print, sent=now - 90, started=now - 40, pid=1),
         2: _PendingRun(request, Future(), print, sent=now - 40),
     }
-    assert not client._is_stuck()
-    client._handle_frame(
-        Frame({"type": "done", "id": 1, "ending": RunEnding.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}")
-    )
-    assert list(client._pending_runs) == [2]
-    assert not client._is_stuck()
+    is_stuck, receive = client._is_stuck, client._handle_frame  # noqa: SLF001 - no other way to such a moment
+    assert not is_stuck()
+    receive(Frame({"type": "done", "id": 1, "ending": RunEnding.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}"))
+    assert list(client._pending_runs) == [2]  # noqa: SLF001 - no other way to such a moment
+    assert not is_stuck()
     monkeypatch.setattr(time, "monotonic", lambda: now + 31)
-    assert client._is_stuck(), "31 s later it has still not started"
+    assert is_stuck(), "31 s later it has still not started"

@@ -134,12 +134,12 @@ def test_a_worker_that_ends_before_it_has_read_its_request_is_reported(client: R
 
 def test_a_late_event_of_a_pipe_that_was_closed_meanwhile_is_no_error(tmp_path: Path) -> None:
     """One `select` may return both the end of a worker and that its pipe takes no more."""
-    child = fork_server._Child(1, 0, -1, -1, tmp_path, 0.0, 0.0, pool="one")
+    child = fork_server._Child(1, 0, -1, -1, tmp_path, 0.0, 0.0, pool="one")  # noqa: SLF001 - no other way to such a moment
     ours, theirs = socket.socketpair()
     with ours, theirs:
         server = fork_server.ForkServer(ours, Any, tmp_path, fork_server.WorkerLimits(1, 1.0), Any)
-        server._write_request(child)
-        server._close_work_pipe(child)
+        server._write_request(child)  # noqa: SLF001 - no other way to such a moment
+        server._close_work_pipe(child)  # noqa: SLF001 - no other way to such a moment
 
 
 def test_idle_workers_end_and_the_next_request_starts_one(targets: list[Target]) -> None:

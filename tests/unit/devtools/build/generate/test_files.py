@@ -79,7 +79,7 @@ def test_stale_files_are_named_and_written_anew(tree: Path, capsys: pytest.Captu
 def test_a_definition_that_no_role_declares_is_removed(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "crds" / "stranger.yaml").write_text("{}")
     assert run(tree, "--check") == 1
-    assert "crds/stranger.yaml: no role declares it" in capsys.readouterr().out
+    assert "crds/stranger.yaml: nothing declares it" in capsys.readouterr().out
     assert run(tree) == 0
     assert not (tree / "crds" / "stranger.yaml").exists()
 

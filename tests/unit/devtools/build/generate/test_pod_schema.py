@@ -11,7 +11,7 @@ from typing import Any
 import kubernetes
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import unknown_fields
-from devtools.build.generate import pod_fields, pod_schema
+from devtools.build.generate import pod_schema
 from devtools.build.generate.openapi import OPEN
 from devtools.definitions import definitions
 from devtools.paths import ROOT
@@ -43,13 +43,13 @@ TEMPLATES = [
 
 
 def test_every_kind_has_some() -> None:
-    assert len(TEMPLATES) == 33
+    assert {str(one.id).split()[0] for one in TEMPLATES} == set(CRDS)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_has_the_fields_of_kubernetes_and_no_others(template: Mapping[str, Any]) -> None:
     metadata, spec = template["properties"]["metadata"], template["properties"]["spec"]
-    types = pod_fields.types()
+    types = pod_schema.types()
     container = spec["properties"]["containers"]["items"]
     for schema, type_ in ((metadata, "ObjectMeta"), (spec, "PodSpec"), (container, "Container")):
         assert OPEN not in schema
@@ -83,20 +83,22 @@ def test_a_helm_release_fits_into_a_secret() -> None:
     chart = [base64.b64encode(path.read_bytes()).decode() for path in paths]
     manifest = "---\n".join(json.dumps(crd, separators=(",", ":")) for crd in CRDS.values())
     release = gzip.compress(json.dumps({"chart": chart, "manifest": manifest}).encode())
-    assert len(base64.b64encode(release)) < 800_000
+    assert len(base64.b64encode(release)) < 900_000, "the rest of the chart needs less than 100 kB; a kind needs 50 kB"
 
 
-def test_the_fields_are_those_of_the_installed_client() -> None:
-    content = pod_fields.of_client()
-    if content["kubernetes"] != pod_fields.version():
-        pytest.skip(f"kubernetes {kubernetes.__version__} is not the client of pod_fields.yaml")
-    assert pod_fields.PATH.read_text(encoding="utf-8") == pod_fields.text(), (
-        "run `python -m devtools.build.generate.pod_fields`, then `make generate`"
-    )
+def test_the_definitions_name_the_version_of_the_installed_client() -> None:
+    assert pod_schema.version() == f"1.{kubernetes.__version__.partition('.')[0]}"
+    assert f"Kubernetes {pod_schema.version()} has" in json.dumps(CRDS["jaxjobs.kubeflow.org"])
+
+
+def test_each_type_of_a_field_is_known() -> None:
+    scalars = {"string", "integer", "boolean", pod_schema.ANY}
+    named = {declared.strip("[]{}") for fields in pod_schema.types().values() for declared in fields.values()}
+    assert named <= scalars | pod_schema.types().keys()
 
 
 def test_the_reconcile_knows_the_same_metadata() -> None:
-    assert set(pod_fields.types()["ObjectMeta"]) == unknown_fields.OF_METADATA
+    assert set(pod_schema.types()["ObjectMeta"]) == unknown_fields.OF_METADATA
 
 
 def test_quantities_may_be_numbers() -> None:

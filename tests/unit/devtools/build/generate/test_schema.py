@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import replica_groups
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.startup_policy import CONDITIONS
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants, pod_failure_policy
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
-from devtools.build.generate import definition, files, model
+from devtools.build.generate import any_framework, definition, files, model, options
 from devtools.paths import ROOT
 
 KIND = {"group": "example.com", "kind": "EchoJob", "versions": ["v1"]}
@@ -463,3 +465,51 @@ def test_wide_listings_have_the_reason() -> None:
     columns = crd(MAP)["spec"]["versions"][0]["additionalPrinterColumns"]
     (reason,) = [column for column in columns if column["name"] == "Reason"]
     assert (reason["jsonPath"], reason["priority"]) == (".status.reason", 1)
+
+
+# --- what does not depend on the kind
+
+
+def at(schema: dict[str, Any], path: str) -> dict[str, Any]:
+    """The schema of a field; ``[]`` is that of the items, ``*`` that of the values."""
+    for name in path.split("."):
+        schema = (
+            schema["items"]
+            if name == "[]"
+            else schema["additionalProperties"]
+            if name == "*"
+            else schema["properties"][name]
+        )
+    return schema
+
+
+RULE = "podFailurePolicy.rules.[]"
+BOUNDS = {
+    ("podFailurePolicy.rules", "maxItems"): pod_failure_policy.MOST_RULES,
+    (f"{RULE}.action", "enum"): [*pod_failure_policy.ACTIONS],
+    (f"{RULE}.onExitCodes.operator", "enum"): [*pod_failure_policy.OPERATORS],
+    (f"{RULE}.onExitCodes.values", "maxItems"): pod_failure_policy.MOST_EXIT_CODES,
+    (f"{RULE}.onExitCodes.values.[]", "maximum"): pod_failure_policy.LARGEST_EXIT_CODE,
+    (f"{RULE}.onTerminationReasons.operator", "enum"): [*pod_failure_policy.OPERATORS],
+    (f"{RULE}.onTerminationReasons.values", "maxItems"): pod_failure_policy.MOST_REASONS,
+    (f"{RULE}.onPodConditions", "maxItems"): pod_failure_policy.MOST_CONDITIONS,
+    (f"{RULE}.onPodConditions.[].status", "enum"): [*pod_failure_policy.CONDITION_STATUSES],
+    ("startupPolicy.startupPolicyOrder", "enum"): [*constants.STARTUP_ORDERS],
+    ("startupPolicy.dependsOn.*.[].condition", "enum"): [*CONDITIONS],
+}
+
+
+@pytest.mark.parametrize(("path", "key"), BOUNDS)
+def test_a_run_policy_has_the_bounds_of_the_reconcile(path: str, key: str) -> None:
+    assert at(options.run_policy(()), path)[key] == BOUNDS[path, key]
+
+
+def test_a_rule_of_the_failure_policy_has_one_of_its_requirements() -> None:
+    rule = one(rules(at(options.run_policy(()), RULE)), "a rule of podFailurePolicy has exactly one")
+    assert rule.startswith(f"[{', '.join(f'has(self.{name})' for name in pod_failure_policy.REQUIREMENTS)}].filter")
+
+
+def test_a_job_of_any_framework_may_name_each() -> None:
+    others = [*files.frameworks(ROOT), model.framework("echo", MAP)]
+    field = any_framework.schema(any_framework.framework(others))["properties"]["spec"]["properties"]["framework"]
+    assert all(f" {other.name}," in field["description"] for other in others)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from devtools.build.olm import csv, description, descriptors, files, permissions, sources
+from devtools.build.olm import csv, files, sources
 from support import olm_rules
 from support.olm_rules import Bundle
 
@@ -63,6 +63,7 @@ def test_check_notices_a_change_a_stranger_and_a_bent_link(tmp_path: Path) -> No
         "build/bundle.Dockerfile",
         "hack/devtools/definitions.py",
         "hack/devtools/paths.py",
+        "hack/devtools/build/generated.py",
     ):
         shutil.copyfile(ROOT / name, tmp_path / name)
     assert run(tmp_path, "--check") == (0, "")
@@ -169,14 +170,14 @@ def test_the_permissions_are_those_of_the_default_overlay(bundle: Bundle) -> Non
 def test_a_rule_of_both_scopes_is_refused() -> None:
     rule = {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}
     with pytest.raises(ValueError, match="split the rule"):
-        permissions.split([rule])
+        csv.split([rule])
 
 
 def test_what_is_granted_already_is_not_granted_twice() -> None:
     granted = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]
     more = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
-    assert permissions.missing(granted, granted) == []
-    assert permissions.missing([*granted, more], granted) == [more]
+    assert csv.missing(granted, granted) == []
+    assert csv.missing([*granted, more], granted) == [more]
 
 
 @pytest.mark.parametrize(
@@ -204,21 +205,21 @@ def test_the_operator_can_do_what_each_install_mode_asks(
 def test_descriptors_are_of_existing_fields(bundle: Bundle) -> None:
     owned = bundle.csv["spec"]["customresourcedefinitions"]["owned"]
     shown = {path for one in owned for path in (d["path"] for d in one["specDescriptors"])}
-    assert shown == set(descriptors.SPEC), "a field that no kind has"
+    assert shown == set(csv.SPEC_FIELDS), "a field that no kind has"
     for one in owned:
-        assert [d["path"] for d in one["statusDescriptors"]] == list(descriptors.STATUS), one["name"]
+        assert [d["path"] for d in one["statusDescriptors"]] == list(csv.STATUS_FIELDS), one["name"]
 
 
 def test_the_description_has_no_links_into_the_repository() -> None:
     readme = "# Name\n\nWhat\nit is.\n\n## See it\n\nx\n\n## What it does\n\n- A [page](docs/a.md#b).\n\n## Limits\n\nL\n\nLicense: X\n"
-    text = description.of(readme)
+    text = sources.description(readme)
     assert text == "What\nit is.\n\n## What it does\n\n- A page.\n\n## Limits\n\nL\n"
-    assert description.summary(text) == "What it is."
 
 
 def test_another_image_is_in_the_deployment_and_in_the_catalog() -> None:
     made = csv.make(sources.read("registry.example.com/operator:1"))
     assert made["metadata"]["annotations"]["containerImage"] == "registry.example.com/operator:1"
+    assert "\n" not in made["metadata"]["annotations"]["description"], "a catalog shows it on one line"
     (deployment,) = made["spec"]["install"]["spec"]["deployments"]
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/operator:1"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,11 +44,16 @@ def session_with(client: Recorded, monkeypatch: pytest.MonkeyPatch, *, throwaway
     return Session(context, plan.Planned(cast(Peer, None), 1, ()))
 
 
+def in_namespace(prepared: Session) -> AbstractContextManager[Any]:
+    """What a session does before and after its workloads."""
+    return prepared._in_namespace()  # noqa: SLF001 - without its workloads
+
+
 @pytest.mark.parametrize("error", [None, ValueError("a workload failed")])
 def test_it_deletes_its_objects_and_its_namespace(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
     client = Recorded()
     try:
-        with session_with(client, monkeypatch)._in_namespace():
+        with in_namespace(session_with(client, monkeypatch)):
             if error:
                 raise error
     except ValueError as found:
@@ -62,14 +67,14 @@ def test_an_interruption_only_requests_the_deletion(
     interruption: BaseException, refusal: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Recorded(refusal)
-    with pytest.raises(type(interruption)), session_with(client, monkeypatch)._in_namespace():
+    with pytest.raises(type(interruption)), in_namespace(session_with(client, monkeypatch)):
         raise interruption
     assert client.deleted == ["namespace"]
 
 
 def test_a_cluster_that_goes_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Recorded()
-    with session_with(client, monkeypatch, throwaway=True)._in_namespace():
+    with in_namespace(session_with(client, monkeypatch, throwaway=True)):
         pass
     assert client.deleted == []
 
@@ -80,7 +85,7 @@ def test_an_interruption_while_it_deletes_its_objects_requests_the_deletion_too(
     client = Recorded()
     interrupted = session_with(client, monkeypatch)
     monkeypatch.setattr(session, "clear", interrupt)
-    with pytest.raises(SystemExit), interrupted._in_namespace():
+    with pytest.raises(SystemExit), in_namespace(interrupted):
         pass
     assert client.deleted == ["namespace"]
 

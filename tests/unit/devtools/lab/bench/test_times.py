@@ -21,7 +21,7 @@ class Observed:
 
 def times(*seen: Seen, pods: int = 2) -> dict[str, object]:
     names = [str(number) for number in range(len(seen))]
-    return session._times(names, pods, cast("Observer", Observed(*seen)))
+    return session._times(names, pods, cast("Observer", Observed(*seen)))  # noqa: SLF001 - without its workloads
 
 
 def test_from_the_jobs_creation_to_its_pods() -> None:

@@ -93,6 +93,6 @@ def test_a_restart_waits_for_the_end_of_kwok() -> None:
     with subprocess.Popen(["bash", "-c", slow], stdout=subprocess.PIPE) as kwok:
         assert kwok.stdout is not None
         kwok.stdout.readline()
-        nodes._kwok.process = kwok
+        nodes._kwok.process = kwok  # noqa: SLF001 - a process that stands for kwok
         nodes.restart()
         assert kwok.returncode is not None

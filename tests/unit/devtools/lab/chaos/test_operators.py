@@ -58,6 +58,6 @@ def test_a_process_is_described_without_the_folder_of_its_program() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         os.kill(child.pid, signal.SIGSTOP)
         os.waitpid(child.pid, os.WUNTRACED)
-        text = operators._describe(child.pid)
+        text = operators._describe(child.pid)  # noqa: SLF001 - without a report
         child.kill()
     assert text == f"{Path(sys.executable).name} -c input(), state T"

@@ -30,10 +30,11 @@ def test_a_watch_that_has_expired_has_lost_deletions() -> None:
     client = FakeClient()
     recorder = Recorder(cast(Client, client), "n", lambda: 0.0)
     watch = recorder.watch(PODS)
-    watch._take("ADDED", pod("1"), 0.0)
+    take = watch._take  # noqa: SLF001 - without an API server
+    take("ADDED", pod("1"), 0.0)
     client.present = [pod("2")]
     watch.expired = 1
-    watch._take("ADDED", pod("2"), 1.0)
+    take("ADDED", pod("2"), 1.0)
     with recorder.history() as history:
         assert [one.uid for one in history.pods.values() if one.exists] == ["2"]
         assert history.violations == [], "there are not two pods of one rank"

@@ -23,7 +23,7 @@ def test_a_case_follows_from_seed_and_number() -> None:
 
 def test_all_kinds_origins_and_mutations_occur() -> None:
     assert {one.kind.title for one in CASES} == {kind.title for kind in KINDS}
-    assert {one.origin for one in CASES} == {name for name, _ in cases._ORIGINS}
+    assert {one.origin for one in CASES} == {name for name, _ in cases._ORIGINS}  # noqa: SLF001 - the weights of the draw
     assert {name for one in CASES for name in one.mutations} == set(mutations.MUTATIONS)
     assert {step.kind for one in CASES for step in one.steps} == {cases.STATUS, cases.EDIT, POD}
 

@@ -19,19 +19,18 @@ class Seen:
 
     def __init__(self) -> None:
         self.watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), ("ml",), lambda: None)
-        self.nodes = self.watch._nodes
+        (_, self.nodes) = self.watch.informers
 
     def node(self, name: str, version: str = "1", **capacity: str) -> None:
         named = {f"{key}/device": count for key, count in capacity.items()}
         metadata = {"name": name, "uid": name, "resourceVersion": version}
-        obj = transforms.node({"metadata": metadata, "status": {"capacity": {"cpu": "1", **named}}})
-        for change in self.nodes.store.put(obj):
-            self.watch._node_changed(change)
+        obj = {"metadata": metadata, "status": {"capacity": {"cpu": "1", **named}}}
+        self.nodes.handle({"type": "MODIFIED", "object": obj})
 
     def remove(self, name: str) -> None:
         """The last event of a deleted node, whose status may be older than what is known of it."""
-        gone = transforms.node({"metadata": {"name": name, "uid": name, "resourceVersion": "9"}})
-        self.watch._node_changed(self.nodes.store.remove(gone))
+        gone = {"metadata": {"name": name, "uid": name, "resourceVersion": "9"}}
+        self.nodes.handle({"type": "DELETED", "object": gone})
 
     @property
     def resources(self) -> Any:
@@ -133,15 +132,13 @@ def test_a_changed_configuration_requeues_the_jobs_and_a_repeated_one_does_not(
     caplog.set_level("INFO")
     changes: list[str] = []
     watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), ("ml",), lambda: changes.append("changed"))
-    store = watch.informers[0].store
-    for make, expected in (
-        (lambda: store.put(config_map("ml", "1", a="x")), 1),
-        (lambda: store.put(config_map("ml", "2", a="x")), 1),
-        (lambda: store.put(config_map("ml", "3", a="y")), 2),
-        (lambda: [store.remove(config_map("ml", "3", a="y"))], 3),
+    for type_, version, data, expected in (
+        ("ADDED", "1", "x", 1),
+        ("MODIFIED", "2", "x", 1),
+        ("MODIFIED", "3", "y", 2),
+        ("DELETED", "3", "y", 3),
     ):
-        for change in make():
-            watch._config_map_changed(change)
+        watch.informers[0].handle({"type": type_, "object": config_map("ml", version, a=data)})
         assert len(changes) == expected
     where = {"namespace": "ml", "name": CONFIG_MAP}
     assert [record.__dict__["dljob_fields"] for record in caplog.records] == [

@@ -11,6 +11,7 @@ from support.fake_kube_api import ECHO, FakeKubeApi
 from support.polling import until
 
 from dljob_operator.engine.cache import ignored_jobs as module
+from dljob_operator.engine.cache import informer_set
 from dljob_operator.engine.cache.ignored_jobs import IgnoredJobs
 from dljob_operator.engine.cache.informer_set import InformerSet
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE
@@ -44,23 +45,23 @@ def api() -> FakeKubeApi:
 
 
 @pytest.fixture
-def watching(api: FakeKubeApi) -> Iterator[InformerSet]:
+def watching(api: FakeKubeApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[InformerSet]:
     """An informer set of which only the thread that writes Events runs."""
-    made = InformerSet([Watch(ECHO)], api, ControllerSettings(), Queue())
-    made._ignored.start()
-    yield made
-    made._ignored.stop()
-    made._ignored.join(10)
-    assert not made._ignored._thread.is_alive()
+    jobs = IgnoredJobs(EventRecorder(api))
+    jobs.start()
+    monkeypatch.setattr(informer_set, "IgnoredJobs", lambda recorder: jobs)
+    yield InformerSet([Watch(ECHO)], api, ControllerSettings(), Queue())
+    jobs.stop()
+    assert jobs.join(10)
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
 def test_an_event_names_the_problem_and_the_fix_once_for_each_version(
     api: FakeKubeApi, watching: InformerSet, unreadable: bool
 ) -> None:
-    informer = watching._informers[0]
+    informer = watching.informers[0]
     for version in ("7", "7", "8", "8"):  # a list that begins anew brings the same version again
-        informer._handle_event(event(version=version, unreadable=unreadable))
+        informer.handle(event(version=version, unreadable=unreadable))
     until(lambda: bool(api.events()) and api.events()[0]["count"] == 2)
     (found,) = api.events()
     assert (found["type"], found["reason"]) == ("Warning", "NestedTooDeeply")
@@ -78,8 +79,8 @@ def test_an_event_names_the_problem_and_the_fix_once_for_each_version(
 
 
 def test_the_deletion_of_such_a_job_is_no_news(api: FakeKubeApi, watching: InformerSet) -> None:
-    watching._informers[0]._handle_event(event("DELETED"))
-    watching._informers[0]._handle_event(event(version="8"))
+    watching.informers[0].handle(event("DELETED"))
+    watching.informers[0].handle(event(version="8"))
     until(lambda: bool(api.events()))
     assert api.events()[0]["involvedObject"]["resourceVersion"] == "8"
 
@@ -117,23 +118,27 @@ def test_neither_a_slow_api_server_nor_an_error_concerns_the_watch(
     jobs.note(ECHO, identity("left-out"))
     until(lambda: recorder.names[3:] == ["left-out"])
     jobs.stop()
-    jobs.join(10)
-    assert not jobs._thread.is_alive()
+    assert jobs.join(10)
 
 
-def test_an_informer_set_starts_and_stops_the_thread(api: FakeKubeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(InformerSet, "_informers", [])
+def test_an_informer_set_starts_and_stops_the_thread(api: FakeKubeApi) -> None:
+    before = set(threading.enumerate())
     informers = InformerSet([Watch(ECHO)], api, ControllerSettings(), Queue())
     informers.start()
-    assert informers._ignored._thread.is_alive()
+    assert "ignored jobs" in {thread.name for thread in set(threading.enumerate()) - before}
     informers.stop()
     informers.join()
-    assert not informers._ignored._thread.is_alive()
+    assert set(threading.enumerate()) <= before
 
 
 def test_only_the_last_jobs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REMEMBERED", 2)
-    jobs = IgnoredJobs(EventRecorder(FakeKubeApi()))
+    jobs = IgnoredJobs(recorder := Hung())
+    recorder.answers.set()
+    jobs.start()
     for name in "abcd":
         jobs.note(ECHO, identity(name))
-    assert list(jobs._noted) == ["c-uid", "d-uid"]
+    for name in "cdba":  # of which "a" and "b" are new again
+        jobs.note(ECHO, identity(name))
+    until(lambda: recorder.names == list("abcdba"))
+    jobs.stop()

@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from kubernetes import client
 from support.polling import until
 from support.scripted_server import Exchange, scripted
+from support.served_kube_api import Served
 
 from dljob_operator.engine.cache import informer as module
 from dljob_operator.engine.cache import transforms, watch_health
-from dljob_operator.engine.cache.informer import Informer, WatchSource
+from dljob_operator.engine.cache.informer import Informer, Pace, WatchSource
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE
 from dljob_operator.engine.cache.packing import AsText
 from dljob_operator.engine.cache.predicates import Change
@@ -44,13 +46,11 @@ def listed(*pods: dict[str, Any], version: int = 10) -> dict[str, Any]:
 class Watching:
     """An informer of pods and what it has reported."""
 
-    def __init__(self, api: KubeApi, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, api: KubeApi, pace: Pace | None = None) -> None:
         self.names: list[str] = []
         self.changed = threading.Condition()
-        self.informer = Informer(
-            api, WatchSource("pods", lambda: ApiResource("/api/v1", "pods"), transforms.owned({})), self._on_change
-        )
-        self.informer._health = watch_health.WatchHealth("pods", clock)
+        source = WatchSource("pods", lambda: ApiResource("/api/v1", "pods"), transforms.owned({}))
+        self.informer = Informer(api, source, self._on_change, pace=pace)
 
     def _on_change(self, change: Change) -> None:
         with self.changed:
@@ -63,19 +63,15 @@ class Watching:
 
 
 @contextlib.contextmanager
-def watching(
-    respond: Respond, clock: Callable[[], float] = time.monotonic
-) -> Iterator[tuple[Watching, list[Exchange]]]:
-    """`clock` is that of the informer's WatchHealth, in seconds."""
+def watching(respond: Respond, pace: Pace | None = None) -> Iterator[tuple[Watching, list[Exchange]]]:
     with scripted(respond) as server:
-        made = Watching(connect(server.url), clock)
+        made = Watching(connect(server.url), pace)
         made.informer.start()
         try:
             yield made, server.requests
         finally:
             made.informer.stop()
-            made.informer.join(5)
-            assert not made.informer._thread.is_alive()
+            assert made.informer.join(5)
 
 
 def api(list_: Respond, watch: Respond) -> Respond:
@@ -92,8 +88,7 @@ def silent(exchange: Exchange) -> None:
     exchange.hang()
 
 
-def test_a_watch_whose_peer_has_vanished_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_QUIET_SECONDS", 0.2)
+def test_a_watch_whose_peer_has_vanished_is_opened_again() -> None:
     watches = iter([silent])
 
     def second(exchange: Exchange) -> None:
@@ -103,7 +98,7 @@ def test_a_watch_whose_peer_has_vanished_is_opened_again(monkeypatch: pytest.Mon
         exchange.hang()
 
     respond = api(lambda one: one.answer(listed(pod("first", 10))), lambda one: next(watches, second)(one))
-    with watching(respond) as (made, _):
+    with watching(respond, Pace(quiet=0.2)) as (made, _):
         assert made.saw("second")
         assert made.names == ["first", "second"]
 
@@ -121,7 +116,11 @@ def test_a_page_is_packed_before_the_next_one_is_read() -> None:
     changes: list[Change] = []
     resource = ApiResource("/api/v1", "pods")
     source = WatchSource("pods", lambda: resource, transforms.owned({}), packing=Packs)
-    Informer(api, source, changes.append)._list(resource)
+    informer = Informer(api, source, changes.append)
+    informer.start()
+    assert informer.synced.wait(10)
+    informer.stop()
+    assert informer.join(10)
     assert read == [("a", 1), ("b", 2)]
     assert [change.obj["metadata"]["name"] for change in changes] == ["a", "b"]
 
@@ -138,28 +137,35 @@ def test_what_was_listed_and_what_the_watch_brings_share_their_strings() -> None
         assert first is other
 
 
-def test_a_watch_that_was_long_enough_resets_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Recorded(Pace):
+    """Short pauses, which it records."""
+
+    first_pause: float = 0.001
+    longest_pause: float = 0.004
+    pauses: list[float] = field(default_factory=list)
+
+    def spread(self, pause: float) -> float:
+        self.pauses.append(pause)
+        return pause
+
+
+def test_a_watch_that_was_long_enough_resets_the_pause() -> None:
     """The pauses once grew to 30 s over the life of the process, so that every interruption cost that much."""
-    monkeypatch.setattr(module, "_QUIET_SECONDS", 1.0)
-    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.5)
-    with scripted(api(empty, silent)) as server:
-        made = Watching(connect(server.url))
-        made.informer._pause = 30.0
-        made.informer.start()
-        try:
-            until(lambda: made.informer._pause < 30)
-            assert made.informer._pause == module._FIRST_PAUSE
-        finally:
-            made.informer.stop()
-            made.informer.join(5)
+    pace = Recorded(shortest_watch=0.05)
+
+    def long_enough() -> Iterator[Any]:
+        time.sleep(0.06)
+        yield error(410)
+
+    api = Served([page()], [CUT, CUT, CUT, long_enough(), CUT])
+    with following(api, pace):
+        assert api.opened.wait(10)
+    assert pace.pauses[:5] == [0.001, 0.002, 0.004, 0.001, 0.002]
 
 
-def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(caplog: pytest.LogCaptureFixture) -> None:
     """Each watch takes three quarters of the tolerated silence, by a clock that the API server sets."""
-    monkeypatch.setattr(module, "_QUIET_SECONDS", 1.0)
-    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.5)
     now = itertools.count(step=LIST_AGAIN_AFTER * 0.75)
     opened = [next(now)]
 
@@ -169,7 +175,8 @@ def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(
 
     lists = iter([listed(pod("first", 10)), listed(pod("first", 10), pod("missed", 12), version=12)])
     respond = api(lambda one: one.answer(next(lists, listed(version=13))), watch)
-    with watching(respond, lambda: opened[-1]) as (made, requests):
+    pace = Pace(quiet=1.0, shortest_watch=0.5, clock=lambda: opened[-1])
+    with watching(respond, pace) as (made, requests):
         assert made.saw("missed")
         assert sum(exchange.watches for exchange in requests) >= 3
     assert logged(caplog, "watch received nothing; listing again")[0]["silent_seconds"] == LIST_AGAIN_AFTER * 1.5
@@ -177,10 +184,14 @@ def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(
 
 def test_a_watch_that_is_stuck_is_reported_and_not_before() -> None:
     times = [0.0]
-    with watching(api(empty, silent), lambda: times[-1]) as (made, requests):
-        assert made.informer.synced.wait(10)
-        until(lambda: any(exchange.watches for exchange in requests))
-        until(lambda: made.informer._health._open)  # the response is on its way
+
+    def one_event(exchange: Exchange) -> None:
+        exchange.begin_stream()
+        exchange.line({"type": "ADDED", "object": pod("first", 11)})
+        exchange.hang()
+
+    with watching(api(empty, one_event), Pace(clock=lambda: times[-1])) as (made, _):
+        assert made.saw("first")
         times.append(watch_health.STALE_AFTER - 1)
         assert (made.informer.problem(), made.informer.not_ready()) == ("", "")
         times.append(watch_health.STALE_AFTER + 1)
@@ -234,73 +245,19 @@ def test_rejected_credentials_are_reported_to_liveness(monkeypatch: pytest.Monke
 # Requests
 
 
-# An API server in memory, whose lists and watches a test scripts
-
-
 JOBS = ApiResource("/apis/example.com/v1", "jobs")
 
 
-class Served(KubeApi):
-    """Answers each list with the next of `lists`, and each watch with the next of `watches`.
-
-    A list is a page or an error; the last one is repeated. A watch is an error, or the events that it yields, which may
-    end in an error; after the last watch one stays open until it is stopped.
-    """
-
-    def __init__(self, lists: list[Any], watches: list[Any] | None = None) -> None:
-        self.lists = lists
-        self.watches = list(watches or [])
-        self.listed: list[dict[str, Any]] = []
-        self.watched: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.opened = threading.Event()
-
-    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
-        self.paths.append(path)
-        self.listed.append(dict(query))
-        page = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
-        if isinstance(page, BaseException):
-            raise page
-        return dict(page)
-
-    @contextlib.contextmanager
-    def watch(self, path: str, query: Any, quiet_for: float) -> Iterator[Any]:
-        self.paths.append(path)
-        self.watched.append(dict(query))
-        script = self.watches.pop(0) if self.watches else None
-        if isinstance(script, BaseException):
-            raise script
-        yield Stream(script, self.opened)
-
-
-class Stream:
-    """A watch; without a script one that stays open."""
-
-    def __init__(self, script: list[Any] | None, opened: threading.Event) -> None:
-        self._script = script
-        self._opened = opened
-        self._stopped = threading.Event()
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for event in self._script or []:
-            if isinstance(event, BaseException):
-                raise event
-            yield event
-        if self._script is None:
-            self._opened.set()
-            self._stopped.wait(30)
-
-    def stop(self) -> None:
-        self._stopped.set()
+QUICK = Pace(first_pause=0.001, longest_pause=0.004)
 
 
 class Followed:
-    """A started informer, and the words for what it has reported."""
+    """An informer, with short pauses, and the words for what it has reported."""
 
-    def __init__(self, api: Served, **source: Any) -> None:
+    def __init__(self, api: Served, pace: Pace | None = None, **source: Any) -> None:
         self.words: list[str] = []
         given = {"what": "pods", "find": lambda: ApiResource("/api/v1", "pods"), "transform": transforms.owned({})}
-        self.informer = Informer(api, WatchSource(**{**given, **source}), self._on_change)
+        self.informer = Informer(api, WatchSource(**{**given, **source}), self._on_change, pace=pace or QUICK)
 
     def _on_change(self, change: Change) -> None:
         word = "new" if change.old is None else "gone" if change.new is None else "changed"
@@ -311,22 +268,14 @@ class Followed:
 
 
 @contextlib.contextmanager
-def following(api: Served, **source: Any) -> Iterator[Followed]:
-    made = Followed(api, **source)
+def following(api: Served, pace: Pace | None = None, **source: Any) -> Iterator[Followed]:
+    made = Followed(api, pace, **source)
     made.informer.start()
     try:
         yield made
     finally:
         made.informer.stop()
-        made.informer.join(10)
-        assert not made.informer._thread.is_alive()
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short pauses."""
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.004)
+        assert made.informer.join(10)
 
 
 def event(kind: str, name: str, version: int) -> dict[str, Any]:
@@ -356,7 +305,6 @@ def page(*pods: dict[str, Any], version: int = 10, token: str = "") -> dict[str,
     return {"metadata": {"resourceVersion": str(version), "continue": token}, "items": list(pods)}
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("watches", "words", "versions"),
     [
@@ -381,7 +329,6 @@ def test_an_interrupted_watch_continues_from_the_last_version(
         assert len(api.listed) == 1
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("lists", "watches"),
     [
@@ -406,7 +353,6 @@ def test_a_version_that_is_unusable_leads_to_a_new_list(lists: list[Any], watche
         assert [one["resourceVersion"] for one in api.watched] == ["10", "30"]
 
 
-@pytest.mark.usefixtures("quick")
 def test_an_expired_version_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     """It is the rule after a long absence."""
     api = Served([page(token="second"), GONE, page()], [[error(410)], GONE])
@@ -417,7 +363,6 @@ def test_an_expired_version_is_no_error(caplog: pytest.LogCaptureFixture) -> Non
     assert "unexpectedly" not in caplog.text
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_list_of_several_pages_is_complete_before_anything_is_reported() -> None:
     api = Served([page(pod("a", 1), version=10, token="second"), page(pod("b", 2), version=11)])
     with following(api, page_size=1) as made:
@@ -428,7 +373,6 @@ def test_a_list_of_several_pages_is_complete_before_anything_is_reported() -> No
         assert all("limit" not in one and "continue" not in one for one in api.watched)
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("failure", [GONE, CUT, ApiError(500, "", "etcd")], ids=["expired", "cut", "error"])
 def test_a_list_that_fails_after_its_first_page_begins_anew(failure: Exception) -> None:
     """Half a list would report the objects of the other half as deleted."""
@@ -441,7 +385,6 @@ def test_a_list_that_fails_after_its_first_page_begins_anew(failure: Exception) 
         assert not any(word.startswith("gone") for word in made.words)
 
 
-@pytest.mark.usefixtures("quick")
 def test_it_asks_for_what_it_was_told_to_watch(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
     api = Served([page()])
@@ -458,7 +401,6 @@ def test_it_asks_for_what_it_was_told_to_watch(caplog: pytest.LogCaptureFixture)
     assert watched == {"resourceVersion": "10", "allowWatchBookmarks": "true", **chosen}
 
 
-@pytest.mark.usefixtures("quick")
 def test_without_a_restriction_it_asks_for_all() -> None:
     api = Served([page()])
     with following(api):
@@ -467,7 +409,6 @@ def test_without_a_restriction_it_asks_for_all() -> None:
     assert set(api.paths) == {"/api/v1/pods"}
 
 
-@pytest.mark.usefixtures("quick")
 def test_an_optional_kind_that_is_forbidden_for_a_moment_stays_known() -> None:
     """An API server that starts refuses what it allows once it has read its roles."""
     api = Served([page(pod("a", 9)), ApiError(403, "Forbidden", "no")], [[error(410)]])
@@ -476,14 +417,11 @@ def test_an_optional_kind_that_is_forbidden_for_a_moment_stays_known() -> None:
         assert (made.words, made.names(), made.informer.missing_now) == (["new a"], ["a"], False)
 
 
-@pytest.mark.usefixtures("quick")
-def test_an_optional_kind_that_rbac_forbids_is_empty_and_ready(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_FORBIDDEN_AFTER", 0.01)
+def test_an_optional_kind_that_rbac_forbids_is_empty_and_ready(caplog: pytest.LogCaptureFixture) -> None:
     denied = ApiError(403, "Forbidden", "nodes is forbidden")
     api = Served([page(pod("a", 9)), denied], [[error(410)]])
-    with following(api, optional=True, without="; labels are not checked") as made:
+    pace = replace(QUICK, forbidden=0.01)
+    with following(api, pace, optional=True, without="; labels are not checked") as made:
         until(lambda: made.informer.missing_now)
         until(lambda: len(api.listed) > 5)
         assert (made.words, made.names()) == (["new a", "gone a"], [])
@@ -492,7 +430,6 @@ def test_an_optional_kind_that_rbac_forbids_is_empty_and_ready(
     assert said == {"resource": "pods", "error": "nodes is forbidden; labels are not checked"}
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("status", "optional"), [(403, False), (401, True), (500, True)], ids=["required", "token", "server"]
 )
@@ -504,7 +441,6 @@ def test_an_error_that_may_pass_leaves_the_cache_as_it_is(status: int, optional:
         assert (made.words, made.names(), made.informer.missing_now) == (["new a"], ["a"], False)
 
 
-@pytest.mark.usefixtures("quick")
 def test_before_the_first_list_only_a_forbidden_optional_kind_counts_as_read() -> None:
     denied = Served([ApiError(403, "Forbidden", "no")])
     with following(denied) as made:
@@ -517,7 +453,6 @@ def test_before_the_first_list_only_a_forbidden_optional_kind_counts_as_read() -
         assert not made.informer.synced.is_set()
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_kind_that_is_not_served_is_named_once_and_followed_once_it_is(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
     found: list[ApiResource | None] = [None]
@@ -553,15 +488,15 @@ def test_a_kind_that_is_not_served_is_named_once_and_followed_once_it_is(caplog:
 
 def test_the_errors_of_a_kind_that_is_no_longer_served_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_health, "UNREADY_AFTER", 0.0)
-    made = Followed(Served([page()]))
-    made.informer.has_synced.set()
-    made.informer._failed("etcd")
-    assert made.informer.not_ready().endswith("etcd")
-    made.informer._kind_is_missing()
-    assert made.informer.not_ready() == ""
+    found: list[ApiResource | None] = [JOBS]
+    api = Served([page(), ApiError(500, "", "etcd")], [[error(410)]])
+    with following(api, find=lambda: found[0]) as made:
+        until(lambda: made.informer.not_ready().endswith("etcd"))
+        found[0] = None
+        until(lambda: made.informer.missing_now)
+        until(lambda: not made.informer.not_ready())
 
 
-@pytest.mark.usefixtures("quick")
 def test_an_error_is_logged_once_and_again_after_it_has_passed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
     api = Served([page()], [CUT, CUT, [], CUT, ApiConnectionError("another"), CUT])
@@ -571,7 +506,6 @@ def test_an_error_is_logged_once_and_again_after_it_has_passed(caplog: pytest.Lo
     assert found == ["watch synced", "cut", "watch resumed", "cut", "another", "cut", "watch resumed"]
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("failures", "levels"),
     [
@@ -595,7 +529,6 @@ def test_a_kind_that_is_about_to_be_served_is_no_warning(
     assert caplog.records[-1].getMessage() == "watch resumed"
 
 
-@pytest.mark.usefixtures("quick")
 def test_an_unexpected_error_is_reported_and_does_not_end_the_thread(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -608,7 +541,6 @@ def test_an_unexpected_error_is_reported_and_does_not_end_the_thread(
     assert logged(caplog, "watch failed unexpectedly; restarting it")[0] == {"resource": "pods"}
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(("failure", "is_rejected"), [(UntrustedServer("bad certificate"), True), (CUT, False)])
 def test_only_a_certificate_that_is_not_trusted_is_worth_a_restart(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, is_rejected: bool
@@ -620,7 +552,6 @@ def test_only_a_certificate_that_is_not_trusted_is_worth_a_restart(
         assert made.informer.problem().startswith("the watch of pods has been rejected for") is is_rejected
 
 
-@pytest.mark.usefixtures("quick")
 def test_an_event_that_cannot_be_decoded_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     api = Served([page()], [[RecursionError()]])
     with following(api):
@@ -629,7 +560,6 @@ def test_an_event_that_cannot_be_decoded_is_reported(caplog: pytest.LogCaptureFi
     assert said["error"] == "an object is nested too deeply to be read; listing the others again"
 
 
-@pytest.mark.usefixtures("quick")
 def test_what_cannot_be_decoded_is_not_worth_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_health, "REJECTED_AFTER", 0.0)
     attempts: list[None] = []
@@ -644,27 +574,27 @@ def test_what_cannot_be_decoded_is_not_worth_a_restart(monkeypatch: pytest.Monke
 
 
 def test_the_first_pause_is_short_and_no_busy_loop() -> None:
-    assert 0 < Followed(Served([page()])).informer._pause <= 1
+    assert 0 < Pace().first_pause <= 1
 
 
-@pytest.mark.usefixtures("quick")
-def test_watches_that_end_at_once_are_opened_after_ever_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_is_spread_so_that_informers_do_not_reconnect_at_the_same_time() -> None:
+    spread = [Pace().spread(8.0) for _ in range(100)]
+    assert 4.0 <= min(spread) < max(spread) <= 8.0
+
+
+def test_watches_that_end_at_once_are_opened_after_ever_longer_pauses() -> None:
     """A broken proxy causes no busy loop."""
-    pauses: list[float] = []
-    made = Followed(Served([page()], [[] for _ in range(6)]))
-    wait = made.informer._stopping.wait
-    monkeypatch.setattr(made.informer._stopping, "wait", lambda seconds: pauses.append(seconds) or wait(seconds))
-    monkeypatch.setattr(module.random, "uniform", lambda low, high: low if (low, high) == (0.5, 1.0) else 0.0)
-    made.informer.start()
-    assert made.informer._api.opened.wait(10)  # type: ignore[attr-defined]
-    made.informer.stop()
-    made.informer.join(10)
-    assert pauses[:6] == [0.0005, 0.001, 0.002, 0.002, 0.002, 0.002]
+    pace = Recorded()
+    api = Served([page()], [[] for _ in range(6)])
+    began = time.monotonic()
+    with following(api, pace):
+        assert api.opened.wait(10)
+    assert pace.pauses[:6] == [0.001, 0.002, 0.004, 0.004, 0.004, 0.004]
+    assert time.monotonic() - began > sum(pace.pauses[:6])
 
 
-def test_a_watch_that_was_long_enough_is_followed_by_the_next_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_was_long_enough_is_followed_by_the_next_without_a_pause() -> None:
     """Also without another search for the kind, which is a request."""
-    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.0)
     searches: list[None] = []
 
     def find() -> ApiResource:
@@ -672,8 +602,7 @@ def test_a_watch_that_was_long_enough_is_followed_by_the_next_without_a_pause(mo
         return JOBS
 
     api = Served([page()], [[event("ADDED", "a", 11)], [], CUT, []])
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.001)
-    with following(api, find=find):
+    with following(api, replace(QUICK, shortest_watch=0.0), find=find):
         assert api.opened.wait(10)
     assert len(api.watched) == 5
     assert len(searches) == 2, "only what was cut before it was open begins anew"
@@ -709,12 +638,10 @@ def test_a_stop_ends_the_open_watch_and_one_that_is_just_being_opened() -> None:
 
     late.watch = stopped_meanwhile  # type: ignore[method-assign]
     made.informer.start()
-    made.informer.join(10)
-    assert not made.informer._thread.is_alive()
+    assert made.informer.join(10)
     assert not late.opened.is_set()
 
 
-@pytest.mark.usefixtures("quick")
 def test_an_unreadable_object_of_a_list_is_left_out_whoever_writes_it(caplog: pytest.LogCaptureFixture) -> None:
     """Pods have a strict schema; `from_tenants` only says whether what can be read is checked too."""
     unreadable = {UNREADABLE: True, "metadata": pod("b", 1)["metadata"]}
@@ -733,18 +660,33 @@ def test_the_depth_of_what_users_do_not_write_is_not_checked() -> None:
     deep: dict[str, Any] = {}
     for _ in range(2 * LIMIT):
         deep = {"a": deep}
-    made.informer._handle_event({"type": "ADDED", "object": {**pod("deep", 1), "spec": deep}})
+    made.informer.handle({"type": "ADDED", "object": {**pod("deep", 1), "spec": deep}})
     assert made.words == ["new deep"]
 
 
-def test_each_page_and_event_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Followed(Served([page(token="second"), page(token="third"), page()]))
-    received: list[None] = []
-    monkeypatch.setattr(made.informer._health, "received", lambda: received.append(None))
-    made.informer._list(JOBS)
-    assert len(received) == 3
-    made.informer._read(Stream([event("ADDED", "e", 2), bookmark(3)], threading.Event()))  # type: ignore[arg-type]
-    assert len(received) == 5
+def test_each_page_and_event_is_a_sign_of_life() -> None:
+    """Each takes almost the tolerated time, by a clock that the API server sets."""
+    times, problems = [0.0], []
+    pages = [page(token="second"), page(token="third"), page()]
+
+    def passes() -> None:
+        times[0] += 0.9 * watch_health.STALE_AFTER
+        problems.append(made.informer.problem())
+
+    class Slow(Served):
+        def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
+            passes()
+            return super().list_objects(path, query)
+
+    def events() -> Iterator[Any]:
+        for one in (event("ADDED", "e", 2), bookmark(3), bookmark(4)):
+            passes()
+            yield one
+
+    api = Slow(pages, [events()])
+    with following(api, replace(QUICK, clock=lambda: times[0])) as made:
+        assert api.opened.wait(10)
+    assert problems == [""] * 6
 
 
 def test_an_informer_that_is_started_late_is_not_stuck() -> None:
@@ -756,8 +698,9 @@ def test_an_informer_that_is_started_late_is_not_stuck() -> None:
         free.wait(10)
         return JOBS
 
-    made = Followed(Served([page()]), find=find)
-    made.informer._health._active_at -= 2 * watch_health.STALE_AFTER
+    times = [0.0]
+    made = Followed(Served([page()]), replace(QUICK, clock=lambda: times[0]), find=find)
+    times[0] += 2 * watch_health.STALE_AFTER
     made.informer.start()
     assert asked.wait(10)
     assert made.informer.problem() == ""

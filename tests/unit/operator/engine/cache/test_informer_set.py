@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.fake_kube_api import owned_pod
+from support.fed_informers import fill, informer_of, kind_of
+from support.polling import until
 
 from dljob_operator.engine.cache import informer_set
 from dljob_operator.engine.cache.cache import Store
 from dljob_operator.engine.cache.informer import Informer
-from dljob_operator.engine.cache.informer_set import InformerSet, flow_of
+from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.cache.nesting import LIMIT
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
@@ -48,25 +51,27 @@ class Events:
 class Fed:
     """An informer set whose informers a test feeds by hand."""
 
-    def __init__(self, *watches: Watch, **settings: Any) -> None:
+    def __init__(self, *watches: Watch, api: KubeApi | None = None, **settings: Any) -> None:
         self.events = Events()
         self.counted: list[tuple[str, Change]] = []
         count = lambda target, change: self.counted.append((target, change))  # noqa: E731
         watches = watches or (Watch(ECHO),)
-        self.set = InformerSet(watches, KubeApi.__new__(KubeApi), ControllerSettings(**settings), self.events, count)
+        self.set = InformerSet(
+            watches, api or KubeApi.__new__(KubeApi), ControllerSettings(**settings), self.events, count
+        )
+
+    @property
+    def kind(self) -> WatchedKind:
+        return kind_of(self.set, TARGET)
 
     def informer(self, what: str, namespace: str = "") -> Informer:
-        (found,) = (i for i in self.set._informers if (i.source.what, i.source.namespace) == (what, namespace))
-        return found
+        return informer_of(self.set, what, namespace)
 
     def feed(self, what: str, kind: str, obj: dict[str, Any]) -> None:
-        self.informer(what)._handle_event({"type": kind, "object": obj})
+        self.informer(what).handle({"type": kind, "object": obj})
 
     def fill(self, *, left_out: str = "") -> None:
-        for informer in self.set._informers:
-            if informer.source.what != left_out:
-                informer.synced.set()
-                informer.has_synced.set()
+        fill(self.set, left_out=left_out)
 
 
 def job(uid: str = "1", version: str = "1", **fields: Any) -> dict[str, Any]:
@@ -179,8 +184,8 @@ def test_a_label_counts_only_as_long_as_a_pod_has_it() -> None:
     assert (pods_of(fed, "1"), pods_of(fed, "2")) == ([], ["x"])
     fed.feed("pods", "DELETED", launched("x", "2", resourceVersion="7"))
     assert pods_of(fed, "2") == []
-    (pods,) = fed.set._owned["Pod"]
-    assert list(pods.store._by_job.keys()) == []
+    index = fed.informer("pods").store._by_job  # noqa: SLF001 - memory that no answer shows
+    assert list(index.keys()) == []
 
 
 def test_a_pod_with_a_reference_to_the_job_as_a_batch_job_is_one_pod() -> None:
@@ -273,9 +278,7 @@ def test_a_changed_config_map_concerns_all_unfinished_jobs() -> None:
     fed.events.taken()
     config = {"metadata": {"name": "tf-job-operator-config", "namespace": "default", "uid": "c"}, "data": {"a": "b"}}
     informer = fed.informer("configmaps/tf-job-operator-config", "default")
-    informer._handle_event(
-        {"type": "ADDED", "object": {**config, "metadata": {**config["metadata"], "resourceVersion": "1"}}}
-    )
+    informer.handle({"type": "ADDED", "object": {**config, "metadata": {**config["metadata"], "resourceVersion": "1"}}})
     assert fed.events.taken() == [("1", TARGET, {})]
 
 
@@ -340,7 +343,8 @@ def test_nothing_is_left_of_a_deleted_job() -> None:
     for uid in ("1", "2"):
         fed.feed(str(ECHO), "ADDED", job(uid))
     fed.feed(str(ECHO), "DELETED", job("1"))
-    assert (fed.set.find("1"), len(fed.set._kinds_of)) == (None, 1)
+    assert fed.set.find("1") is None
+    assert len(fed.set._kinds_of) == 1  # noqa: SLF001 - memory that no answer shows
 
 
 def test_a_job_with_many_objects_of_all_kinds_shares_no_run() -> None:
@@ -414,8 +418,23 @@ def test_who_waits_for_a_complete_snapshot_goes_on_as_soon_as_it_is() -> None:
     assert found == [True]
 
 
+class ServesNothing(KubeApi):
+    def __init__(self) -> None: ...
+
+    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+        raise ApiError(404, "NotFound", path)
+
+
+def find_none(informer: Informer) -> None:
+    """Let the informer ask for its kind, which is not served."""
+    informer.start()
+    until(lambda: informer.missing_now and informer.has_synced.is_set())
+    informer.stop()
+    assert informer.join(10)
+
+
 def test_a_kind_that_the_cluster_lacks_is_named_with_its_remedy(caplog: pytest.LogCaptureFixture) -> None:
-    Fed().informer(str(ECHO))._kind_is_missing()
+    find_none(Fed(api=ServesNothing()).informer(str(ECHO)))
     (record,) = caplog.records
     assert record.__dict__["dljob_fields"]["error"] == (
         "the cluster has no EchoJob in example.com/v1: its CustomResourceDefinition is not installed; "
@@ -438,18 +457,24 @@ def test_the_kinds_are_known_once_all_informers_have_synced() -> None:
     assert found == [([ECHO], [other])]
 
 
+class EndsThreads(KubeApi):
+    def __init__(self) -> None: ...
+
+    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
+        raise SystemExit
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_problem_of_any_informer_is_one_of_the_set() -> None:
-    fed = Fed()
+    fed = Fed(api=EndsThreads())
     assert (fed.set.problem(), fed.set.not_ready()) == ("", "the first list of example.com/v1 EchoJob is not complete")
     fed.fill()
     assert (fed.set.problem(), fed.set.not_ready()) == ("", "")
     nodes = fed.informer("nodes")
     nodes.has_synced.clear()
     assert fed.set.not_ready() == "the first list of nodes is not complete"
-    nodes.stop()
     nodes.start()
-    nodes.join(10)
-    nodes._stopping.clear()
+    assert nodes.join(10)
     assert fed.set.problem() == "the watch of nodes has ended"
 
 
@@ -496,7 +521,7 @@ def test_nothing_is_waited_for_while_stopping(caplog: pytest.LogCaptureFixture) 
 
 def test_each_namespace_has_informers_of_its_own() -> None:
     fed = Fed(Watch(ECHO, selector="a=b"), namespaces=("x", "y"), selector="team=red")
-    sources = [informer.source for informer in fed.set._informers if informer.source.what in (str(ECHO), "pods")]
+    sources = [informer.source for informer in fed.set.informers if informer.source.what in (str(ECHO), "pods")]
     assert [(s.what, s.namespace, s.selector) for s in sources] == [
         (str(ECHO), "x", "a=b,team=red"),
         (str(ECHO), "y", "a=b,team=red"),
@@ -512,7 +537,7 @@ LARGEST_PAGE_MB = 80  # json takes ten times that, and the container has 1 GiB (
 def test_a_page_of_what_tenants_write_fits_the_memory_of_the_container() -> None:
     every_kind = tuple(OWNED_KINDS)
     fed = Fed(Watch(ECHO, vars={"dljob_owns": every_kind}), gang=gang_scheduler("volcano"), namespaces=("x", "y"))
-    sources = [one.source for one in fed.set._informers if one not in fed.set._cluster_info.informers]
+    sources = [one.source for one in fed.set.informers if one.source.what != "nodes" and not one.source.only]
     assert {"pods", "services", "jobs", str(ECHO), "podgroups.scheduling.volcano.sh"} <= {s.what for s in sources}
     too_large = {s.what: s.page_size for s in sources if s.page_size * LARGEST_OBJECT_MB > LARGEST_PAGE_MB}
     assert not too_large
@@ -533,8 +558,7 @@ def owned_by(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
 
 def with_pods(*watches: Watch, **settings: Any) -> Fed:
     fed = Fed(*watches, **settings)
-    for kind in fed.set._kinds.values():
-        kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
+    fed.kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     fed.fill()
     fed.feed(str(ECHO), "ADDED", job("1"))
     fed.feed("pods", "ADDED", pod("1", "of a known job"))
@@ -561,7 +585,7 @@ def test_an_incomplete_cache_of_jobs_has_no_orphans() -> None:
     fed.informer(str(ECHO)).synced.clear()
     assert orphans(fed) == []
     fed.informer(str(ECHO)).synced.set()
-    fed.set._kinds[TARGET].api_resource = None
+    fed.kind.api_resource = None
     assert orphans(fed) == []
 
 
@@ -580,13 +604,13 @@ def test_an_operator_for_some_jobs_takes_those_of_others_for_no_orphans() -> Non
 )
 def test_only_the_groups_of_the_gang_scheduler_are_watched(scheduler: str, watched: list[str]) -> None:
     fed = Fed(gang=gang_scheduler(scheduler))
-    found = [informer.source for informer in fed.set._informers if "podgroups" in informer.source.what]
+    found = [informer.source for informer in fed.set.informers if "podgroups" in informer.source.what]
     assert [source.what for source in found] == watched
     assert all(source.selector == "app.kubernetes.io/managed-by=dljob-operator" for source in found)
 
 
 def test_a_change_of_kueues_workload_requeues_its_job_and_a_run_gets_what_kueue_says() -> None:
-    assert not any("workloads" in informer.source.what for informer in Fed().set._informers)
+    assert not any("workloads" in informer.source.what for informer in Fed().set.informers)
     fed = Fed(kueue=True)
     fed.feed(str(ECHO), "ADDED", job("1"))
     fed.events.taken()
@@ -616,11 +640,11 @@ def test_a_change_of_the_group_requeues_its_job_and_a_run_gets_it() -> None:
 
 def test_jobs_are_reconciled_where_the_cluster_does_not_serve_the_group(caplog: pytest.LogCaptureFixture) -> None:
     """Their status then says what is missing."""
-    fed = Fed(gang=gang_scheduler("volcano"))
+    fed = Fed(gang=gang_scheduler("volcano"), api=ServesNothing())
     fed.fill(left_out="podgroups.scheduling.volcano.sh")
     assert not fed.set.wait_filled(0)
     groups = fed.informer("podgroups.scheduling.volcano.sh")
-    groups._kind_is_missing()
+    find_none(groups)
     assert fed.set.wait_filled(0)
     (record,) = caplog.records
     remedy = OWNED_KINDS["PodGroup.scheduling.volcano.sh"].remedy

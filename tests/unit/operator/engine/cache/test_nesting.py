@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.served_kube_api import Served
 
 from dljob_operator.engine.cache import transforms
-from dljob_operator.engine.cache.informer import Informer, WatchSource
+from dljob_operator.engine.cache.informer import Informer, Pace, WatchSource
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE, is_too_deep, outline_list, read_event
 from dljob_operator.engine.discovery import ApiResource
-from dljob_operator.engine.kube import KubeApi
 
 ECHO = ApiResource("/apis/example.com/v1", "echojobs")
 
@@ -34,19 +36,19 @@ def job(name: str, levels: int = 1) -> dict[str, Any]:
     return {"metadata": metadata, "spec": nested(levels)}
 
 
-class Api(KubeApi):
-    """Serves jobs."""
-
-    def __init__(self, *jobs: dict[str, Any]) -> None:
-        self.jobs = jobs
-
-    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
-        return {"items": list(self.jobs), "metadata": {"resourceVersion": "7"}}
-
-
-def informer(*jobs: dict[str, Any]) -> Informer:
+@contextlib.contextmanager
+def watching(*jobs: dict[str, Any], event: dict[str, Any] | None = None) -> Iterator[tuple[Informer, Served]]:
+    """An informer that has listed these jobs, whose watch has brought `event` and was opened again after it."""
+    api = Served([{"items": list(jobs), "metadata": {"resourceVersion": "7"}}], [[event]] if event else [])
     source = WatchSource("echojobs", lambda: ECHO, transforms.custom, "team", from_tenants=True)
-    return Informer(Api(*jobs), source, lambda change: None)
+    informer = Informer(api, source, lambda change: None, pace=Pace(first_pause=0.001))
+    informer.start()
+    try:
+        assert api.opened.wait(10)
+        yield informer, api
+    finally:
+        informer.stop()
+        assert informer.join(10)
 
 
 UNREAD = {UNREADABLE: True, "metadata": job("unreadable")["metadata"]}
@@ -54,10 +56,9 @@ UNREAD = {UNREADABLE: True, "metadata": job("unreadable")["metadata"]}
 
 @pytest.mark.parametrize("bad", [job("deep", LIMIT + 50), UNREAD], ids=lambda one: one["metadata"]["name"])
 def test_a_list_leaves_it_out_and_has_all_others(bad: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    watching = informer(job("a"), bad, job("b"))
-    with caplog.at_level(logging.WARNING):
-        assert watching._list(ECHO) == "7"
-    assert [one["metadata"]["name"] for one in watching.store.all()] == ["a", "b"]
+    with caplog.at_level(logging.WARNING), watching(job("a"), bad, job("b")) as (informer, api):
+        assert [watch["resourceVersion"] for watch in api.watched] == ["7"]
+        assert [one["metadata"]["name"] for one in informer.store.all()] == ["a", "b"]
     (record,) = caplog.records
     assert "nested too deeply" in record.getMessage()
     identity = {"resource": "echojobs", "namespace": "team", "name": bad["metadata"]["name"]}
@@ -65,10 +66,8 @@ def test_a_list_leaves_it_out_and_has_all_others(bad: dict[str, Any], caplog: py
 
 
 def test_a_job_that_is_edited_into_such_a_one_is_no_longer_known() -> None:
-    watching = informer(job("a"))
-    watching._list(ECHO)
-    watching._handle_event({"type": "MODIFIED", "object": job("a", LIMIT + 50)})
-    assert watching.store.all() == []
+    with watching(job("a"), event={"type": "MODIFIED", "object": job("a", LIMIT + 50)}) as (informer, _):
+        assert informer.store.all() == []
 
 
 DEEP = 100_000
@@ -169,11 +168,10 @@ def test_other_events_are_read_as_they_are() -> None:
 
 def test_such_an_event_is_the_end_of_its_job_and_lists_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """A tenant who changes such a job again and again would have all jobs of the kind listed each time."""
-    watching = informer(job("a"), job("b"))
-    watching._list(ECHO)
-    with caplog.at_level(logging.WARNING):
-        watching._handle_event(read_event(line_of(name="a")))
-    assert [one["metadata"]["name"] for one in watching.store.all()] == ["b"]
-    assert watching._version == "9"
+    event = read_event(line_of(name="a"))
+    with caplog.at_level(logging.WARNING), watching(job("a"), job("b"), event=event) as (informer, api):
+        assert [one["metadata"]["name"] for one in informer.store.all()] == ["b"]
+        assert [watch["resourceVersion"] for watch in api.watched] == ["7", "9"]
+        assert len(api.listed) == 1
     (record,) = caplog.records
     assert "nested too deeply" in record.getMessage()

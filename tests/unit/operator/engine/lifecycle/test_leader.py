@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -289,7 +289,7 @@ def test_the_first_attempt(
     api = Guarded(found)
     elector = candidate(api)
     assert not elector.leads()
-    assert (elector._try_acquire() is None) is (holder == "me")
+    assert (elector.attempt() is None) is (holder == "me")
     assert (api.sent, api.holder) == (sent, holder)
     assert (elector.elected.is_set(), elector.leads()) == (holder == "me", holder == "me")
 
@@ -299,10 +299,10 @@ def test_a_leader_leads_until_the_deadline_after_the_last_attempt_that_renewed(c
     api = Guarded()
     elector = candidate(api)
     api.before_write = lambda: clock.pass_time(0.5)
-    elector._try_acquire()
+    elector.attempt()
     clock.now = 1003.9
     assert elector.leads()
-    elector._try_acquire()
+    elector.attempt()
     clock.now = 1007.8
     assert elector.leads()
     clock.now = 1007.9
@@ -323,13 +323,13 @@ def fail_with(error: BaseException) -> Callable[[], None]:
 def test_an_attempt_that_fails_renews_nothing(clock: Clock, error: Exception, when: str) -> None:
     api = Guarded()
     elector = candidate(api)
-    elector._try_acquire()
+    elector.attempt()
     clock.now = 1003.0
     if when == "read":
         api.breaks = fail_with(error)
     else:
         api.before_write = fail_with(error)
-    assert elector._try_acquire() == ("leader election failed", {"error": str(error)})
+    assert elector.attempt() == ("leader election failed", {"error": str(error)})
     assert elector.leads()
     clock.now = 1004.0
     assert not elector.leads()
@@ -339,7 +339,7 @@ def test_an_answer_with_another_holder_renews_nothing(clock: Clock, monkeypatch:
     elector = candidate(api := Guarded(lease("")))
     monkeypatch.setattr(api, "request", lambda *_: lease("other"))
     error = "the API server returned another holder than it was given"
-    assert elector._try_acquire() == ("leader election failed", {"error": error})
+    assert elector.attempt() == ("leader election failed", {"error": error})
     assert not elector.elected.is_set()
 
 
@@ -349,10 +349,10 @@ def test_of_two_that_take_it_at_the_same_moment_one_leads(clock: Clock) -> None:
 
     def other_is_first() -> None:
         api.before_write = lambda: None
-        second._try_acquire()
+        second.attempt()
 
     api.before_write = other_is_first
-    assert first._try_acquire() is not None
+    assert first.attempt() is not None
     assert (first.leads(), second.leads(), api.holder) == (False, True, "you")
 
 
@@ -369,7 +369,7 @@ def test_a_standby_takes_a_lease_that_has_not_changed_for_its_duration(clock: Cl
         clock.now = moment
         assert api.lease is not None
         api.lease["metadata"]["resourceVersion"] = version
-        standing = elector._try_acquire()
+        standing = elector.attempt()
         assert api.holder == holder
         assert standing == (("standing by", {"leader": "other"}) if holder == "other" else None)
     assert elector.leads()
@@ -380,63 +380,75 @@ def test_a_slow_answer_does_not_shorten_the_wait(clock: Clock) -> None:
     api = Guarded(lease("other"))
     elector = candidate(api)
     api.breaks = lambda: clock.pass_time(2.0)
-    elector._try_acquire()
+    elector.attempt()
     assert clock.now == 1002.0
     api.breaks = None
     clock.now = 1007.9
-    elector._try_acquire()
+    elector.attempt()
     assert api.holder == "other"
     clock.now = 1008.0
-    elector._try_acquire()
+    elector.attempt()
     assert api.holder == "me"
 
 
 def test_a_leader_that_was_replaced_or_has_expired_never_leads_again(clock: Clock) -> None:
     api = Guarded()
     elector = candidate(api)
-    elector._try_acquire()
+    elector.attempt()
     mine = api.lease
     api.lease = lease("other", "200")
     clock.now = 1001.0
-    assert elector._try_acquire() == ("standing by", {"leader": "other"})
+    assert elector.attempt() == ("standing by", {"leader": "other"})
     assert not elector.leads()
     api.lease = mine
     for moment in (1001.5, 1100.0):
         clock.now, api.sent = moment, []
-        assert elector._try_acquire() == ("leader election ended", {})
+        assert elector.attempt() == ("leader election ended", {})
         assert (api.sent, elector.leads()) == ([], False)
+
+
+class Looked(threading.Event):
+    """The event of an election that waits, before it is set, until the deadline's thread has looked at it again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = threading.Semaphore(0)
+
+    def is_set(self) -> bool:
+        found = super().is_set()
+        if threading.current_thread().name == "leader deadline":
+            self.looks.release()
+        return found
+
+    def set(self) -> None:
+        assert self.looks.acquire(timeout=10)
+        super().set()
 
 
 def test_the_deadline_counts_from_the_election_although_no_renewal_follows() -> None:
     """The deadline's thread may see the first renewal before the election, and waits for ever without another call."""
-    lost, waits = threading.Event(), threading.Semaphore(0)
-    elector = LeaderElector(
-        Guarded(), LeaseName("ns"), "me", lost.set, LeaseTimings(duration=0.3, deadline=0.1, period=0.1)
-    )
-    wait, elect = elector._changed.wait, elector.elected.set
+    api, lost = Guarded(), threading.Event()
+    elector = LeaderElector(api, LeaseName("ns"), "me", lost.set, LeaseTimings(duration=0.3, deadline=0.1, period=0.1))
+    elected = elector.elected = Looked()
 
-    def counted(timeout: float | None = None) -> bool:
-        waits.release()
-        return wait(timeout)
+    def first_attempt() -> None:
+        assert elected.looks.acquire(timeout=10)
+        api.breaks = fail
 
-    def late() -> None:
-        assert waits.acquire(timeout=10)
-        elect()
-
-    elector._changed.wait, elector.elected.set = counted, late  # type: ignore[method-assign]
-    elector._guard.start()
-    assert waits.acquire(timeout=10)
-    elector._try_acquire()
+    api.breaks = first_attempt
+    elector.start()
     assert lost.wait(10)
+    api.breaks = None
+    elector.stop()
 
 
 def test_the_threads_of_a_standby_end_with_it() -> None:
+    before = set(threading.enumerate())
     elector = candidate(Guarded(lease("other")), LeaseTimings(period=0.01))
     elector.start()
+    assert len(set(threading.enumerate()) - before) == 2
     elector.stop()
-    for thread in (elector._thread, elector._guard):
-        thread.join(10)
-        assert not thread.is_alive()
+    until(lambda: set(threading.enumerate()) <= before)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -446,7 +458,7 @@ def test_a_thread_that_has_ended_is_named() -> None:
     elector = candidate(api)
     assert elector.problem() == "", "it has not been started"
     elector.start()
-    elector._thread.join(10)
+    until(elector.problem)
     assert elector.problem() == "the thread leader election has ended"
     elector.stop()
     assert elector.problem() == ""
@@ -454,15 +466,19 @@ def test_a_thread_that_has_ended_is_named() -> None:
 
 def test_the_election_and_the_loss_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
-    lost = threading.Event()
+    api, lost, free = Guarded(), threading.Event(), threading.Event()
     elector = LeaderElector(
-        Guarded(), LeaseName("ns"), "me", lost.set, LeaseTimings(duration=0.3, deadline=0.05, period=0.05)
+        api, LeaseName("ns"), "me", lost.set, LeaseTimings(duration=0.3, deadline=0.05, period=0.05)
     )
     for _ in range(2):
-        elector._try_acquire()
-    elector._guard.start()
+        elector.attempt()
+    api.breaks = lambda: None if free.wait(30) else fail()
+    elector.start()
     assert lost.wait(10)
-    assert [(record.getMessage(), record.__dict__["dljob_fields"]) for record in caplog.records] == [
+    said = [(record.getMessage(), record.__dict__["dljob_fields"]) for record in caplog.records]
+    free.set()
+    elector.stop()
+    assert [one for one in said if one[0] != "leader election ended"] == [
         ("leadership gained", {"identity": "me"}),
         ("leadership lost", {"identity": "me", "not_renewed_seconds": 0.05}),
     ]
@@ -488,10 +504,11 @@ def test_a_standby_without_answers_for_a_minute_is_not_ready(clock: Clock, silen
     api = Guarded(lease("other"))
     elector = candidate(api)
     assert elector.not_ready() == "the Lease ns/dljob-operator was not read yet"
-    elector._try_acquire()
+    elector.attempt()
     assert elector.not_ready() == ""
-    elector._error = "etcd"
     clock.now += silent
+    api.breaks = fail_with(ApiError(500, "", "etcd"))
+    elector.attempt()
     assert elector.not_ready() == message
 
 
@@ -502,16 +519,24 @@ def test_an_end_releases_only_its_own_lease(clock: Clock, holder: str, after: st
     api = Guarded(lease(holder, "5"))
     elector = candidate(api)
     elector.elected.set()
-    elector._thread.start()
+    elector.start()
     elector.stop()
     assert api.holder == after
 
 
 def test_the_end_of_a_standby_leaves_the_lease_alone(clock: Clock) -> None:
-    api = Guarded(lease("me", "5"))
-    elector = candidate(api)
-    elector._stopping.set()
-    elector._thread.start()
+    """Although the holder has its name."""
+    api, failed = Guarded(lease("me", "5")), threading.Event()
+
+    def away() -> None:
+        failed.set()
+        raise ApiConnectionError("cut")
+
+    api.breaks = away
+    elector = candidate(api, LeaseTimings(duration=60, deadline=50, period=30))
+    elector.start()
+    assert failed.wait(10)
+    api.breaks, api.sent = None, []
     elector.stop()
     assert (api.sent, api.holder) == ([], "me")
 
@@ -520,31 +545,47 @@ def test_an_end_while_the_api_server_is_away_ends(clock: Clock, caplog: pytest.L
     for error in (ApiError(500, "", "etcd"), ApiConnectionError("cut")):
         api = Guarded(lease("me"))
         elector = candidate(api)
-        elector._stopping.set()
-        elector.elected.set()
-        elector._thread.start()
+        elector.start()
+        assert elector.elected.wait(10)
         api.breaks = fail_with(error)
         elector.stop()
     assert [str(record.__dict__["dljob_fields"]["error"]) for record in caplog.records] == ["etcd", "cut"]
 
 
-def test_what_a_standby_waits_for_is_logged_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+class Hurried(LeaseTimings):
+    """Records the pauses, and has none."""
+
+    pauses: ClassVar[list[float]] = []
+
+    def pause(self, has_failed: bool) -> float:
+        self.pauses.append(super().pause(has_failed))
+        return 0.0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_a_standby_waits_for_is_logged_once(
+    clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level("INFO", "dljob_operator")
-    api = Guarded(lease("other"))
-    elector = candidate(api)
-    script = iter([None, None, fail_with(ValueError("nonsense")), fail_with(ValueError("nonsense")), None])
-    waits: list[float] = []
+    monkeypatch.setattr(Hurried, "pauses", [])
+    api, ended = Guarded(lease("other")), threading.Event()
+    script = iter([None, None, None, fail_with(ValueError("nonsense")), fail_with(ValueError("nonsense")), None])
 
-    def wait(seconds: float) -> None:
-        waits.append(seconds)
+    def next_of_script() -> None:
         try:
-            api.breaks = next(script)
+            fails = next(script)
         except StopIteration:
-            elector._stopping.set()
+            ended.set()
+            raise SystemExit from None  # the thread ends here
+        if fails is not None:
+            fails()
 
-    elector._stopping.wait = wait  # type: ignore[assignment, method-assign]
-    elector._run()
+    api.breaks = next_of_script
+    elector = candidate(api, Hurried())
+    elector.start()
+    assert ended.wait(3), "it does not wait longer than it should"
+    elector.stop()
     said = [(r.getMessage(), r.__dict__["dljob_fields"]) for r in caplog.records]
     standing = ("standing by", {"leader": "other"})
     assert said == [standing, ("leader election failed", {"error": "ValueError: nonsense"}), standing]
-    assert waits == [1.0] * 6
+    assert Hurried.pauses == [1.0] * 6

@@ -43,6 +43,7 @@ class Candidate:
     """An elector, its loss, and the API with which its operator writes."""
 
     def __init__(self, server: LeaseServer, name: str = "me", timings: LeaseTimings = SHORT, api: Any = None) -> None:
+        self.server = server
         self.lost = threading.Event()
         self.api: KubeApi = api or server.connect()
         self.elector = LeaderElector(self.api, LeaseName("ns"), name, self.lost.set, timings)
@@ -59,8 +60,7 @@ def started(candidate: Candidate) -> Iterator[Candidate]:
     try:
         yield candidate
     finally:
-        candidate.elector._stopping.set()
-        candidate.elector.elected.clear()  # there is nothing to release
+        candidate.server.fault = None
         candidate.elector.stop()
 
 
@@ -174,7 +174,7 @@ def test_the_election_shares_no_connection_with_the_operator(server: LeaseServer
     """Another attempt could get the next one that a load balancer has forgotten."""
     candidate = Candidate(server)
     for _ in range(2):
-        assert candidate.elector._try_acquire() is None
+        assert candidate.elector.attempt() is None
         candidate.operator.get("/reads")
     election = {one.connection for one in server.requests if one.path.endswith("/leases/dljob-operator")}
     assert election.isdisjoint(one.connection for one in server.requests if one.path == "/reads")
@@ -186,8 +186,7 @@ def test_a_write_that_the_server_did_not_confirm_renews_nothing(server: LeaseSer
     candidate = Candidate(server)
     server.write(held_by(""))
     server.fault = lambda exchange: exchange.answer(server.lease if exchange.method == "GET" else answer)
-    with contextlib.suppress(TypeError, KeyError):  # as any error, a failed attempt
-        assert candidate.elector._try_acquire() is not None
+    assert candidate.elector.attempt() is not None
     assert not candidate.elected.is_set()
 
 
@@ -209,7 +208,7 @@ def test_an_expired_leader_does_not_renew_although_nobody_took_over(
     assert leading.lost.wait(10)
     server.fault = None
     version = server.lease and server.lease["metadata"]["resourceVersion"]
-    assert leading.elector._try_acquire() == ("leader election ended", {})
+    assert leading.elector.attempt() == ("leader election ended", {})
     assert server.lease
     assert server.lease["metadata"]["resourceVersion"] == version
 
@@ -277,13 +276,17 @@ def test_a_leader_whose_token_is_rejected_reads_the_new_one(server: LeaseServer,
 
 
 def test_a_token_file_that_is_missing_for_a_moment_keeps_the_old_token(
-    server: LeaseServer, in_pod: KubeApi, token: Path, caplog: pytest.LogCaptureFixture
+    server: LeaseServer,
+    in_pod: KubeApi,
+    token: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(connection, "CREDENTIALS_TTL", 0.0)
     token.unlink()
     in_pod.get("/reads")
     assert "cannot read the token" in caplog.text
     token.write_text("")
-    in_pod._connection._credentials_until = 0.0
     in_pod.get("/reads")
     assert [one.token.lower() for one in server.requests] == ["bearer old", "bearer old"]
 
@@ -457,13 +460,13 @@ def test_a_standby_counts_from_the_response_and_not_from_its_request(server: Lea
         exchange.answer(*server.result(exchange))
 
     server.fault = slow
-    candidate.elector._try_acquire()
+    candidate.elector.attempt()
     server.fault = None
     suspended.by += 5  # 12 s after the first request, and 5 s after its response
-    candidate.elector._try_acquire()
+    candidate.elector.attempt()
     assert server.holder == "other"
     suspended.by += 6
-    candidate.elector._try_acquire()
+    candidate.elector.attempt()
     assert server.holder == "standby"
 
 
@@ -476,11 +479,11 @@ def test_a_standby_is_ready_once_it_has_read_the_lease(
     server.write(held_by("other", leaseDurationSeconds=1000))
     candidate = Candidate(server, "standby")
     assert candidate.elector.not_ready() == "the Lease ns/dljob-operator was not read yet"
-    candidate.elector._try_acquire()
+    candidate.elector.attempt()
     assert candidate.elector.not_ready() == ""
     server.fault = answers({"message": "forbidden"}, 403)
     suspended.by = 61
-    candidate.elector._try_acquire()
+    candidate.elector.attempt()
     assert "the Lease ns/dljob-operator could not be read for 61 s" in candidate.elector.not_ready()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from support.clock import Clock
+from support.fed_informers import fill, informer_of
 
 from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.controller_settings import ControllerSettings
@@ -183,20 +184,14 @@ def controller(monkeypatch: pytest.MonkeyPatch) -> Controller:
 def feed(controller: Controller) -> None:
     metadata = {"name": "digits", "namespace": "team", "uid": "1", "resourceVersion": "1", "generation": 1}
     obj = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": metadata}
-    controller._informers._informers[0]._handle_event({"type": "ADDED", "object": obj})
-
-
-def fill(controller: Controller) -> None:
-    for informer in controller._informers._informers:
-        informer.synced.set()
-        informer.has_synced.set()
+    informer_of(controller.informers, str(ECHO)).handle({"type": "ADDED", "object": obj})
 
 
 def test_the_job_that_hangs_is_named(controller: Controller) -> None:
     feed(controller)
-    fill(controller)
+    fill(controller.informers)
     assert "EchoJob team/digits has waited for 0 s, and no worker takes any job" in controller.problem()
-    assert controller._queue.get(lambda _: 1, timeout=0) == ["1"]
+    assert controller.queue.get(lambda _: 1, timeout=0) == ["1"]
     assert "the reconcile of example.com/v1 EchoJob team/digits has made no progress for 0 s" in controller.problem()
 
 
@@ -204,20 +199,20 @@ def test_workers_that_wait_for_the_first_lists_are_not_stuck(controller: Control
     """The API server may not answer, and a restart would not help."""
     feed(controller)
     assert controller.problem() == ""
-    fill(controller)
+    fill(controller.informers)
     assert controller.problem() != ""
 
 
 def test_the_limit_follows_the_time_limit_of_a_run(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
-    monkeypatch.setattr(controller._queue, "stall", lambda limit: asked.append(limit))
+    monkeypatch.setattr(controller.queue, "stall", lambda limit: asked.append(limit))
     monkeypatch.setattr(module, "MARGIN", 300.0)
-    fill(controller)
+    fill(controller.informers)
     assert controller.problem() == ""
     assert asked == [600.0]
 
 
 def test_readiness_names_the_kind_that_was_not_listed(controller: Controller) -> None:
     assert controller.not_ready() == "the first list of example.com/v1 EchoJob is not complete"
-    fill(controller)
+    fill(controller.informers)
     assert controller.not_ready() == ""

@@ -76,9 +76,9 @@ def test_the_limits_are_the_documented_ones() -> None:
     assert f"A connection has {limits.seconds:g} s for" in deployment
     assert f"and a request {limits.request_bytes // 1024} KiB" in deployment
     assert (limits.connections, limits.threads) == (64, 2), "and use three threads, with the one that reads"
-    for server in (Health("127.0.0.1:0")._server, serve_metrics(CollectorRegistry(), "127.0.0.1:0")):
+    for server in (Health("127.0.0.1:0").server, serve_metrics(CollectorRegistry(), "127.0.0.1:0")):
         assert server is not None
-        assert server._limits == limits
+        assert server.limits == limits
         server.stop()
 
 
@@ -198,13 +198,22 @@ def test_a_client_that_does_not_read_its_response_is_cut_off(start: Start) -> No
     with connect(server) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert connection.recv(1, socket.MSG_PEEK)
-        until(lambda: not server._connections)
+        until(lambda: not server.open_connections)
 
 
-def test_a_response_that_the_kernel_does_not_take_at_once_arrives_as_a_whole(start: Start) -> None:
+def test_a_response_that_the_kernel_does_not_take_at_once_arrives_as_a_whole(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listen = socket.create_server
+
+    def with_a_small_buffer(*given: Any, **options: Any) -> socket.socket:
+        listening = listen(*given, **options)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # its connections inherit that
+        return listening
+
+    monkeypatch.setattr(socket, "create_server", with_a_small_buffer)
     body = b"a" * 50_000  # less than what asyncio holds back without a pause
     server = start(lambda request: HttpResponse(200, body, {}))
-    server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # its connections inherit that
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(20)
@@ -246,7 +255,7 @@ def test_open_connections_lock_nobody_out_and_cost_no_threads(start: Start) -> N
             connection.sendall(b"GET / HT")
         assert get(server) == (200, b"ok\n")
         assert threading.active_count() <= before + 2
-        assert len(server._connections) <= 20
+        assert server.open_connections <= 20
         descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
         assert descriptors < 200 + 20 + 100, "the ends of our own 200 connections are here too"
         idle[0].settimeout(20)
@@ -263,14 +272,29 @@ def test_at_the_largest_number_of_connections_a_new_one_ends_the_oldest(start: S
             assert read_all(connection).endswith(b"ok\n")
 
 
-def test_a_connection_that_is_gone_before_it_is_taken_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    server = HttpServer(("127.0.0.1", 0), lambda request: HttpResponse(200, b"ok\n"))
-    taking = threading.Thread(target=server._accept, daemon=True)
-    taking.start()
-    taking.join(10)
-    assert not taking.is_alive()
+def test_a_connection_that_is_gone_before_it_is_taken_holds_up_no_other(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    accept, goes = socket.socket.accept, threading.Event()
+
+    def accept_none(listening: socket.socket) -> tuple[socket.socket, object]:
+        taken = accept(listening)
+        if goes.is_set():
+            goes.clear()
+            taken[0].close()
+            return accept(listening)
+        return taken
+
+    monkeypatch.setattr(socket.socket, "accept", accept_none)
+    server = start()
+    with connect(server) as other:
+        until(lambda: server.open_connections == 1)
+        goes.set()
+        with connect(server) as gone:
+            assert read_all(gone) == b""
+            other.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert read_all(other).endswith(b"ok\n")
     assert caplog.records == []
-    server.stop()
 
 
 def test_two_responses_are_computed_at_a_time(start: Start) -> None:
@@ -352,7 +376,7 @@ def test_a_handshake_has_to_end_in_time(start: Start, tmp_path: Path) -> None:
         assert read_all(silent) == b""
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert not read_all(plain).startswith(b"HTTP")
-    until(lambda: not server._connections)
+    until(lambda: not server.open_connections)
 
 
 def test_an_unusable_certificate_is_reported_at_the_start(tmp_path: Path) -> None:
@@ -380,7 +404,7 @@ def test_a_stop_leaves_nothing_open(start: Start, clients: int) -> None:
     server = start()
     with ExitStack() as stack:
         connections = [stack.enter_context(connect(server)) for _ in range(clients)]
-        until(lambda: len(server._connections) == clients)
+        until(lambda: server.open_connections == clients)
         server.stop()
         assert [read_all(connection) for connection in connections] == [b""] * clients
     assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[5] / "hack" / "python.sh"
+SCRIPT = Path(__file__).resolve().parents[4] / "hack" / "python.sh"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.build.bootstrap import __main__ as install
+from devtools.build import bootstrap as install
 from devtools.paths import ROOT
 
 
@@ -53,7 +53,7 @@ def started(monkeypatch: pytest.MonkeyPatch, cache: Path, *fails: str) -> tuple[
 
 def test_it_needs_no_package() -> None:
     """-S: without site-packages, as in an environment that was just created."""
-    command = [sys.executable, "-S", "-c", "import devtools.build.bootstrap.__main__"]
+    command = [sys.executable, "-S", "-c", "import devtools.build.bootstrap"]
     done = subprocess.run(command, env={"PYTHONPATH": str(ROOT / "hack")}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from devtools.build.release.__main__ import main, versions
-from devtools.build.release.check import problems
-from devtools.build.stamp import project
+from devtools.build import stamp
+from devtools.build.release import main, problems, versions
 
 VERSIONS = {"VERSION": "1.2.3", "galaxy.yml (version)": "1.2.3"}
-PYPROJECT = "[project.urls]\n" + "".join(f'{name} = "https://example.com/{name}"\n' for name in project.URLS)
+PYPROJECT = "[project.urls]\n" + "".join(f'{name} = "https://example.com/{name}"\n' for name in stamp.URLS)
 CHANGELOG = {"releases": {"1.2.3": {}}}
 
 
@@ -39,10 +38,10 @@ def test_a_tag_can_be_released_exactly_if_its_version_can_be_stamped(version: st
     found = problems(f"v{version}", {"VERSION": version}, {"releases": {version: {}}}, [])
     assert (found == []) == valid
     if valid:
-        assert project.parse(version, PYPROJECT).version == version
+        assert stamp.parse(version, PYPROJECT).version == version
         return
-    with pytest.raises(project.StampError, match="is not a version"):
-        project.parse(version, PYPROJECT)
+    with pytest.raises(stamp.StampError, match="is not a version"):
+        stamp.parse(version, PYPROJECT)
 
 
 def test_each_file_with_another_version_is_named() -> None:

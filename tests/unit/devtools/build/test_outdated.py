@@ -6,9 +6,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from devtools.build.outdated.pins import GO, PYPI, Pin, PinError, newest, pins, read, row
+from devtools.build.outdated import GO, PYPI, Pin, PinError, newest, pins, read, row
 
-ROOT = Path(__file__).resolve().parents[5]
+ROOT = Path(__file__).resolve().parents[4]
 TODAY = date(2026, 11, 29)
 FILES = {
     "requirements.txt": "ansible-core==2.19.14   # why\nnot a pin\nPyYAML==6.0.3\n",

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from devtools.build.bootstrap import pip_settings
-from devtools.build.bootstrap.pip_settings import Untranslatable, read, variables
+from devtools.build import bootstrap
+from devtools.build.bootstrap import NoUv, settings, variables
 
 LISTING = """\
 :env:.find-links='/wheels /more'
@@ -22,7 +22,7 @@ install.index-url='https://install.example/simple'
 
 
 def test_the_later_section_wins_and_other_commands_do_not_count() -> None:
-    assert read(LISTING) == {
+    assert settings(LISTING) == {
         "cert": "/etc/ca.pem",
         "find-links": "/wheels /more",
         "index-url": "https://install.example/simple",
@@ -33,11 +33,11 @@ def test_the_later_section_wins_and_other_commands_do_not_count() -> None:
 
 def test_the_environment_wins_and_an_empty_value_does_not_count() -> None:
     listing = ":env:.index-url='https://env.example'\nglobal.proxy=''\ninstall.index-url='https://install.example'\n"
-    assert read(listing) == {"index-url": "https://env.example"}
+    assert settings(listing) == {"index-url": "https://env.example"}
 
 
 def test_each_setting_becomes_uvs_variable() -> None:
-    assert variables(read(LISTING), {}) == {
+    assert variables(settings(LISTING), {}) == {
         "SSL_CERT_FILE": "/etc/ca.pem",
         "UV_DEFAULT_INDEX": "https://install.example/simple",
         "UV_FIND_LINKS": "/wheels,/more",
@@ -57,7 +57,7 @@ def test_a_variable_that_is_set_for_uv_stays() -> None:
 
 
 def test_a_setting_without_counterpart_is_named() -> None:
-    with pytest.raises(Untranslatable, match="only-binary"):
+    with pytest.raises(NoUv, match="only-binary"):
         variables({"only-binary": ":all:"}, {})
 
 
@@ -67,8 +67,8 @@ def test_pip_lists_its_settings_in_this_form() -> None:
         env={**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "https://it's.example/simple"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert read(done.stdout)["index-url"] == "https://it's.example/simple"
+    assert settings(done.stdout)["index-url"] == "https://it's.example/simple"
 
 
 def test_no_setting_is_both_translated_and_without_effect() -> None:
-    assert not pip_settings.WITHOUT_EFFECT & pip_settings.VARIABLES.keys()
+    assert not bootstrap.WITHOUT_EFFECT & bootstrap.VARIABLES.keys()

@@ -1,1 +1,0 @@
-"""CHANGELOG.md and changelogs/changelog.yaml, which antsibull-changelog writes from changelogs/fragments/."""

@@ -1,5 +1,0 @@
-import sys
-
-from devtools.build.outdated.cli import main
-
-sys.exit(main())

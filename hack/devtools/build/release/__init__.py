@@ -1,1 +1,0 @@
-"""Checks a tag before it is released."""
