@@ -36,8 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Path]:
     """The kubeconfig of a running local cluster. One that is up already is used, and left up."""
+    from devtools.testbed.base.settings import settings_from
     from devtools.testbed.cluster import lifecycle
-    from devtools.testbed.cluster.settings import settings_from
 
     if shared := session.current().kubeconfig:
         yield Path(shared)
@@ -59,7 +59,7 @@ def images(cluster: Path) -> None:
     Of several test runs, or workers of one, only one builds at a time, and the others wait for it.
     """
     from devtools.build.images import build_and_push
-    from devtools.testbed.cluster.settings import settings_from
+    from devtools.testbed.base.settings import settings_from
 
     if not session.current().images:
         build_and_push(settings_from())

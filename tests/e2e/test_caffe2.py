@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 from kubernetes import client
 from support.gpus import advertised
 from support.live_jobs import Cluster, Job, start_server

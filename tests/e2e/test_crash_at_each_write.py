@@ -31,8 +31,8 @@ from devtools.lab.chaos.resources import OWNED, PODS, collection_of
 from devtools.lab.chaos.shapes import Ending, Shape
 from devtools.lab.chaos.workload import OWN
 from devtools.lab.chaos.world import PATIENCE
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.client import MERGE, Client
-from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.operator import free_port
 
 pytestmark = pytest.mark.long

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from devtools.build.images import build_and_push
 from devtools.lab.demo.deploy import NAME, NAMESPACE, DeployedOperator, Kubectl
-from devtools.testbed.cluster import gobuild, lifecycle
-from devtools.testbed.cluster.settings import Settings, settings_from
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.cluster import lifecycle
 from support.live_jobs import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
 from support.operator_log import unescaped
 from support.pod_security import strict
@@ -47,7 +48,7 @@ def helm(settings: Settings) -> Path:
     """The real Helm, built from its module and cached, as the cluster's own tools are."""
     session, _ = lifecycle.existing(settings)
     with session.report.step("build helm", "helm") as step:
-        return gobuild.build(settings.cache_dir, settings.node_dir / "go", gobuild.HELM, step) / "helm"
+        return gobuild.build(settings.cache_dir, settings.go_dir, gobuild.HELM, step) / "helm"
 
 
 def run_the_example(cluster: Path, namespace: str) -> None:

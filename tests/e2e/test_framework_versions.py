@@ -13,7 +13,7 @@ import pytest
 import yaml
 from devtools.build.images import build_and_push
 from devtools.lab.matrix.cells import FRAMEWORKS
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 from support.live_jobs import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]

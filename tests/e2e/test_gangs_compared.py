@@ -12,8 +12,8 @@ from statistics import median
 import pytest
 from devtools.lab.chaos.cli import kwok_program
 from devtools.paths import ROOT
-from devtools.testbed.cluster import versions
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base import versions
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.operator import OperatorProcess
 from support import volcano
 from support.gang_races import ROUNDS, end, hand_over, race, winner

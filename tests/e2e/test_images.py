@@ -9,8 +9,8 @@ import yaml
 from devtools.build.collection.environment import environ
 from devtools.build.images import context, definition, remote
 from devtools.paths import ROOT
-from devtools.testbed.cluster.settings import settings_from
-from devtools.testbed.cluster.state import StateFile
+from devtools.testbed.base.settings import settings_from
+from devtools.testbed.base.state import StateFile
 from support.upstream_manifests import preferred
 
 NAME = "registry.example.com/another/mxnet:1"

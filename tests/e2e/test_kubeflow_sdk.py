@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 from support import kubeflow_sdk
 from support.live_jobs import SHELL_IMAGE, Cluster
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from devtools.lab.chaos.cli import kwok_program
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.operator import OperatorProcess
 from kubernetes import client
 from support.gang_races import ROUNDS, end, is_stuck, job, placed, race, winner

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from devtools.build.collection import wheel
 from devtools.checks.suite import session
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 from devtools.testbed.operator import free_port
 from support.live_jobs import Cluster, until, v1_job
 

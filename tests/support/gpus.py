@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.cluster.gpu import ALPHA_NAME, status_patch
-from devtools.testbed.cluster.settings import settings_from
 from kubernetes import client, watch
 
 from support.operator_log import logs

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 from devtools.lab.chaos.webhook import CONTROL_PLANE, own_address
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import kueue
-from devtools.testbed.cluster.settings import Settings
 from kubernetes import client, config
 
 from support.certificates import write_rsa_certificate

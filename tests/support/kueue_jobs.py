@@ -11,7 +11,7 @@ from typing import Any
 
 from devtools.lab.chaos.cli import kwok_program
 from devtools.lab.chaos.shapes import EXIT
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.operator import OperatorProcess
 from kubernetes import client
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import volcano
-from devtools.testbed.cluster.settings import Settings
 from kubernetes import client, config
 
 from support.live_jobs import until

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from devtools.paths import ROOT
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 PIP = (sys.executable, "-m", "pip")

@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from devtools.termination import ends_main_thread
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.client import Refused
-from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.operator import OperatorError
 
 Say = Callable[[str], None]

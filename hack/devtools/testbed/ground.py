@@ -14,10 +14,10 @@ from typing import Any
 
 from devtools.definitions import CRDS
 from devtools.testbed import account
+from devtools.testbed.base.process import exclusive
+from devtools.testbed.base.settings import Settings, settings_from
 from devtools.testbed.client import APPLY, MERGE, Client
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.settings import Settings, settings_from
-from devtools.testbed.exclusive import exclusive
 from devtools.testbed.jobs import JobKind, read_kinds, stored
 
 PODS = "/api/v1/namespaces/{}/pods"

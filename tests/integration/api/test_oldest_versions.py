@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from devtools.build.collection import oldest
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 from support.live_jobs import Cluster, v1_job
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from devtools.build.collection import oldest
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from devtools.build.images import wheels
-from devtools.testbed.cluster.versions import DEFAULT_KUBERNETES, KUBERNETES
+from devtools.testbed.base.versions import DEFAULT_KUBERNETES, KUBERNETES
 from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[3]

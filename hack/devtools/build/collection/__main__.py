@@ -11,7 +11,7 @@ from pathlib import Path
 from devtools.build.collection import dependencies, oldest, sanity, tarball, wheel
 from devtools.build.collection.environment import PipError
 from devtools.paths import ROOT
-from devtools.testbed.cluster.settings import cache_dir_from
+from devtools.testbed.base.settings import cache_dir_from
 
 
 def main() -> int:

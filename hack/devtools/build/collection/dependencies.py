@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 
 from devtools.paths import ROOT
-from devtools.testbed.cluster.content_key import content_key
+from devtools.testbed.base.cache import content_key
 
 PACKAGE = "ansible==14.5.0"
 """The newest release; requirements.yml pins the collection versions that it contains, and each says what it needs."""

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from devtools.paths import ROOT
-from devtools.testbed.cluster.cache_entry import locked
-from devtools.testbed.cluster.content_key import content_key
+from devtools.testbed.base.cache import content_key, locked
 
 BIN = Path(sys.executable).parent
 COLLECTIONS = ROOT / ".venv" / "collections"

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from devtools.build.images import definition, manifests
 from devtools.build.images.build import build_and_push, build_only
-from devtools.termination import ends_main_thread
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import settings_from
+from devtools.testbed.base.termination import ends_main_thread
 
 
 def parser() -> argparse.ArgumentParser:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from devtools.build.images.definition import Base, Debian
 from devtools.build.images.errors import ImagesError
-from devtools.testbed.cluster import nodeimage, packages, shell
-from devtools.testbed.cluster.content_key import content_key
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.imagetar import DEFAULT_PATH
-from devtools.testbed.cluster.progress import Reporter
+from devtools.testbed.base import shell
+from devtools.testbed.base.cache import content_key
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.progress import Reporter
+from devtools.testbed.offline import packages
+from devtools.testbed.offline.imagetar import DEFAULT_PATH
 
 PULL_TIMEOUT = 300.0
 
@@ -82,9 +83,7 @@ def _make(base: Base, target: Path, cache: Path, report: Reporter) -> None:
     if base.image:
         report.say(f"  {base.image} cannot be pulled here: making one from Debian's packages (once)")
     with report.step(f"rootfs {base.name}", f"{base.name}, Debian {_debian(base).release} (mmdebstrap)"):
-        tools = packages.tool_env(
-            packages.unpack(cache, "build-tools", nodeimage.TOOL_PACKAGES, with_dependencies=True)
-        )
+        tools = packages.build_tools(cache)
         sources = sources_for(_debian(base).release, host.codename, packages.apt_sources())
         _unpack(_debian(base), sources, target, tools)
 
@@ -96,7 +95,7 @@ def _unpack(debian: Debian, sources: Sequence[str], target: Path, tools: Mapping
     partial = root.with_suffix(".partial")
     try:
         # unpacked, not installed: a third of the size and of the time. mmdebstrap runs no hook of ours in this variant
-        shell.run(nodeimage.mmdebstrap_command("extract", debian.packages, debian.release, root, sources), env=tools)
+        shell.run(packages.mmdebstrap_command("extract", debian.packages, debian.release, root, sources), env=tools)
         if debian.setup:
             shell.run(["/bin/sh", "-c", debian.setup, "setup", root])
         shell.run(["tar", "-C", root, "--numeric-owner", "--sort=name", "-cf", partial, "."])

@@ -19,11 +19,11 @@ from devtools.build.images import bases, context, definition, manifests, remote
 from devtools.build.images.definition import Base, Definition
 from devtools.build.images.errors import ImagesError
 from devtools.build.images.manifests import Use
-from devtools.testbed.cluster import engine as engines
-from devtools.testbed.cluster import lifecycle, registry, shell
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.progress import Reporter
-from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.base import shell
+from devtools.testbed.base.docker import Engine, user_engine
+from devtools.testbed.base.progress import Reporter
+from devtools.testbed.base.settings import Settings
+from devtools.testbed.cluster import lifecycle, registry
 
 
 def build_and_push(settings: Settings, names: Sequence[str] = (), *, full: bool = False) -> list[str]:
@@ -104,7 +104,7 @@ def _push(image: Definition, name: str, settings: Settings, engine: Engine, port
 
 def build_only(settings: Settings, names: Sequence[str] = (), *, full: bool = False) -> list[str]:
     """The same with the user's Docker, without a cluster and without pushing; returns the images' own names."""
-    engine = engines.user_engine(os.environ)
+    engine = user_engine(os.environ)
     if engine is None:
         raise ImagesError(
             "no Docker engine responds", "start Docker, set DOCKER_HOST, or start a cluster: make cluster"

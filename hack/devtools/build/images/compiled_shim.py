@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from devtools.build.images import context, definition
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base.settings import settings_from
 
 
 def compiled_shim() -> Path:

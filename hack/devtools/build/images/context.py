@@ -10,8 +10,8 @@ from devtools.build.images import wheels
 from devtools.build.images.definition import Definition, Source, WheelFile
 from devtools.build.images.errors import ImagesError
 from devtools.paths import ROOT
-from devtools.testbed.cluster import gobuild
-from devtools.testbed.cluster.content_key import content_key
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.cache import content_key
 
 LABEL = "dljob.operator/content"
 """The label that holds an image's content key."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base.errors import ClusterError
 
 
 class ImagesError(ClusterError):

@@ -16,9 +16,8 @@ from typing import IO
 from packaging.markers import Marker
 
 from devtools.build.images.errors import ImagesError
-from devtools.testbed.cluster import shell
-from devtools.testbed.cluster.cache_entry import cache_entry
-from devtools.testbed.cluster.content_key import content_key
+from devtools.testbed.base import shell
+from devtools.testbed.base.cache import cache_entry, content_key
 
 PIP = "pip==24.3.1"
 """Installs the wheels inside a build; it runs from its own wheel, so a base image does not need pip."""

@@ -17,7 +17,7 @@ from typing import Any
 from devtools.checks.mutation import layout, mutants, survivors
 from devtools.checks.mutation.fork import end_descendants
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed.base.termination import ends_main_thread
 
 REASONS = ROOT / "tests" / "mutation" / "survivors.toml"
 BUDGET = 4.0

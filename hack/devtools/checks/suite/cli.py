@@ -11,9 +11,9 @@ from devtools.checks.suite import parts, plan, results
 from devtools.checks.suite.account import account, is_unsteady
 from devtools.checks.suite.runner import Interrupted, Run
 from devtools.paths import ROOT
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import settings_from
-from devtools.testbed.exclusive import exclusive
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import exclusive
+from devtools.testbed.base.settings import settings_from
 
 FOLDER = ROOT / ".build" / "suite"
 

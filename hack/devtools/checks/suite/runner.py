@@ -14,8 +14,8 @@ from devtools.checks.suite.plan import Lanes, Step
 from devtools.checks.suite.programs import Programs
 from devtools.checks.suite.session import VARIABLE
 from devtools.checks.suite.shared import Shared
-from devtools.termination import ending_signals, leave_terminal
-from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.base.settings import Settings
+from devtools.testbed.base.termination import ending_signals, leave_terminal
 from dljob_operator.signals import SignalThread
 
 NO_TESTS = 5

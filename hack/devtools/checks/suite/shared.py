@@ -11,8 +11,8 @@ from pathlib import Path
 from devtools.checks.suite import plan, session
 from devtools.checks.suite.programs import Programs
 from devtools.checks.suite.session import VARIABLE, Session
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.settings import Settings
 
 
 class Shared:

@@ -23,8 +23,8 @@ from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.workloads import FULL, QUICK, Sizes
 from devtools.paths import ROOT
 from devtools.testbed import machine
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.client import Refused
-from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.ground import Ground, prepared
 from devtools.testbed.operator import OperatorError
 from devtools.testbed.report import as_csv

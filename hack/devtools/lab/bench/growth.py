@@ -18,11 +18,11 @@ from devtools.lab.bench.measures import Sample, known, percentile
 from devtools.lab.bench.session import BenchContext, Session
 from devtools.lab.bench.workloads import FULL, SMALLEST, Sizes
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
 from devtools.testbed import machine
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import settings_from
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.ground import prepared
 from devtools.testbed.report import listed, table
 

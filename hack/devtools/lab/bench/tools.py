@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 from devtools.paths import ROOT
-from devtools.testbed.cluster import gobuild
-from devtools.testbed.cluster.cache_entry import cache_entry
-from devtools.testbed.cluster.content_key import content_key
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.cache import cache_entry, content_key
+from devtools.testbed.base.settings import settings_from
 
 GO = ROOT / "benchmarks" / "go"
 KOPF = "kopf==1.45.2"  # the well-known Python framework for operators

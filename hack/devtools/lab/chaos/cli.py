@@ -17,9 +17,10 @@ from devtools.lab.chaos.run import Run
 from devtools.lab.chaos.settling import RULES
 from devtools.paths import ROOT
 from devtools.testbed import machine
-from devtools.testbed.cluster import gobuild, lifecycle
-from devtools.testbed.cluster.settings import Settings, settings_from
-from devtools.testbed.exclusive import exclusive
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.process import exclusive
+from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.cluster import lifecycle
 
 RESULTS = ROOT / "benchmarks" / "CHAOS.md"
 SCRATCH = ROOT / ".build" / "chaos"
@@ -60,9 +61,7 @@ def _chaos(options: argparse.Namespace, result: Result) -> None:
 
 def kwok_program(settings: Settings) -> Path:
     """kwok, compiled if necessary. Starts the cluster if it is not up."""
-    session = lifecycle.up(settings)
-    with lifecycle.locked(settings):
-        return lifecycle.ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled")
+    return lifecycle.compiled(settings, gobuild.KWOK, "kwok")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from devtools.lab.chaos.clock.sitecustomize import OFFSET_FILE
 from devtools.lab.chaos.supervised import Supervised
-from devtools.testbed.cluster import process
+from devtools.testbed.base import process
 from devtools.testbed.operator import READY, RUN, metrics
 
 MARK = "DLJOB_CHAOS_START"
@@ -169,7 +169,7 @@ class Operator:
 def _describe(pid: int) -> str:
     """The command of a process without the folder of its program, and its run state: T for a stopped one."""
     program, *arguments = (process.PROC / str(pid) / "cmdline").read_text().rstrip("\0").split("\0")
-    state = process.parse_run_state((process.PROC / str(pid) / "stat").read_text())
+    state = process.parse_stat((process.PROC / str(pid) / "stat").read_text()).state
     return f"{' '.join([Path(program).name, *arguments])}, state {state}"
 
 
@@ -180,6 +180,6 @@ def _signal(pid: int, number: int) -> None:
 
 def _parent(pid: int) -> int:
     try:
-        return process.parse_parent((process.PROC / str(pid) / "stat").read_text())
+        return process.parse_stat((process.PROC / str(pid) / "stat").read_text()).parent
     except OSError:
         return 0

@@ -20,10 +20,10 @@ from devtools.lab.chaos.injector import Injector
 from devtools.lab.chaos.report import Result
 from devtools.lab.chaos.shapes import SHAPES, Shape
 from devtools.lab.chaos.world import started
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.client import Refused
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings
 
 _POLL = 0.3
 _MATCH = 20.0

@@ -17,8 +17,8 @@ from devtools.lab.chaos.proxy import Proxy, Trail, write_kubeconfig
 from devtools.lab.chaos.recorder import Recorder
 from devtools.lab.chaos.resources import watched
 from devtools.lab.chaos.webhook import SilentWebhook
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.client import Client, Refused
-from devtools.testbed.cluster.settings import Settings
 from devtools.testbed.operator import free_port
 
 PATIENCE = 420.0

@@ -14,11 +14,11 @@ from devtools.lab import command
 from devtools.lab.demo import training
 from devtools.lab.demo.deploy import DeployedOperator
 from devtools.paths import ROOT
-from devtools.termination import ends_main_thread
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.base.termination import ends_main_thread
 from devtools.testbed.client import Client, Refused
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings, settings_from
 from devtools.testbed.operator import OperatorError, OperatorProcess
 
 EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"

@@ -19,7 +19,7 @@ import yaml
 
 from devtools.definitions import load_all
 from devtools.paths import ROOT
-from devtools.testbed.cluster.settings import Settings, settings_from
+from devtools.testbed.base.settings import Settings, settings_from
 from devtools.testbed.operator import OperatorError
 
 NAMESPACE = "dljob-system"

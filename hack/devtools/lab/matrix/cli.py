@@ -27,9 +27,9 @@ from devtools.lab.matrix import report
 from devtools.lab.matrix.cells import ETCD, FRAMEWORKS, Cell, ordered
 from devtools.lab.matrix.run import Board, Run
 from devtools.paths import ROOT
+from devtools.testbed.base.settings import settings_from
 from devtools.testbed.client import Client
 from devtools.testbed.cluster import lifecycle
-from devtools.testbed.cluster.settings import settings_from
 from devtools.testbed.ground import PODS
 from devtools.testbed.machine import commit
 from devtools.testbed.operator import OperatorProcess

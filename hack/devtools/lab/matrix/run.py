@@ -14,8 +14,8 @@ from typing import Any
 from devtools.lab.matrix import cells, outcome
 from devtools.lab.matrix.cells import Cell, manifest
 from devtools.lab.matrix.outcome import Seen
+from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.client import MERGE, Client, Refused
-from devtools.testbed.cluster.errors import ClusterError
 from devtools.testbed.cluster.kindcluster import Kind
 from devtools.testbed.ground import PODS
 

@@ -10,10 +10,11 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 
-from devtools.testbed.cluster import gobuild, gpu, lifecycle, registry, versions
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.estimate import clock
-from devtools.testbed.cluster.settings import Settings, settings_from
+from devtools.testbed.base import gobuild, versions
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.progress import clock
+from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.cluster import gpu, lifecycle, registry
 
 MOLECULE = "MOLECULE_FILE"
 """Set in molecule's own playbooks, whose state must not go while they run."""
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     gpus.add_argument("--resource", default="nvidia.com/gpu", help="extended resource (default: %(default)s)")
     push = commands.add_parser("push", help="push local images, so that pods can pull them under their own names")
     push.add_argument("images", nargs="+", metavar="IMAGE")
-    commands.add_parser("pin", help="write the checksums of each Kubernetes version in versions.py to hack/node/go")
+    commands.add_parser("pin", help="write the checksums of each Kubernetes version in versions.py to hack/go")
     return top
 
 
@@ -79,7 +80,7 @@ def run(settings: Settings, arguments: argparse.Namespace) -> int:
                 print(name)
         case "pin":
             for minor in versions.KUBERNETES:
-                print(gobuild.pin_kubernetes(settings.node_dir / "go", minor))
+                print(gobuild.pin_kubernetes(settings.go_dir, minor))
     return 0
 
 
@@ -96,7 +97,7 @@ def down(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM must not leave the processes of an unfinished build. `devtools.termination` needs the environment."""
+    """SIGTERM must not leave the processes of an unfinished build. `ends_main_thread` needs the environment."""
     previous = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield

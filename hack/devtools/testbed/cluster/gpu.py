@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.cluster.kindcluster import Kind
 
 RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?")

@@ -11,15 +11,19 @@ from typing import Any
 
 import yaml
 
-from devtools.testbed.cluster import network, shell, versions
-from devtools.testbed.cluster.engine import CAP_SYS_RESOURCE, Engine, has_capability
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings, image_minor
+from devtools.definitions import documents
+from devtools.testbed.base import shell, versions
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings, image_minor
+from devtools.testbed.offline import network
+from devtools.testbed.offline.engine import CAP_SYS_RESOURCE, has_capability
 
 NETWORK_VARIABLE = "KIND_EXPERIMENTAL_DOCKER_NETWORK"
 CREATE_WAIT = "180s"
 REGISTRY_PORT = 5000
 """Inside the cluster network."""
+KUBEADM = Path(__file__).with_name("kubeadm.yaml")
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class NodeRuntime:
 NATIVE_GANGS = (1, 37)
 """The first version with the PodGroups that the operator knows; Kubernetes ends at a feature gate that it has not."""
 _GATE = {"feature-gates": "GenericWorkload=true"}
+NATIVE_GANG_ARGUMENTS = {
+    "apiServer": {**_GATE, "runtime-config": "scheduling.k8s.io/v1beta1=true"},
+    "controllerManager": _GATE,
+    "scheduler": _GATE,
+}
 
 
 def has_native_gangs(settings: Settings, image: str | None) -> bool:
@@ -82,49 +91,14 @@ def node_runtime(engine: Engine, own_image: bool) -> NodeRuntime:
 
 
 def kubeadm_patches(runtime: NodeRuntime, native_gangs: bool = False) -> list[dict[str, Any]]:
-    """Changes to kind's kubeadm configuration: more pods per node, and a control plane that is idle without load.
-
-    They do not change the rate limits of the controllers, and of the API only that PodGroups are served, for
-    ``native_gangs``. They name no ``apiVersion``, so that kind converts them: kubeadm reads v1beta3 below Kubernetes
-    1.36, and v1beta4, with other arguments, from there.
-    """
-    gate = _GATE if native_gangs else {}
-    api = {"apiServer": {"extraArgs": {**gate, "runtime-config": "scheduling.k8s.io/v1beta1=true"}}} if gate else {}
-    return [
-        {
-            "kind": "ClusterConfiguration",
-            **api,
-            # the cluster is disposable, and fsync for each write is most of etcd's cost
-            "etcd": {"local": {"extraArgs": {"unsafe-no-fsync": "true"}}},
-            "controllerManager": {
-                # there is one replica, and renewing the leader lease every two seconds costs writes
-                "extraArgs": {"leader-elect": "false", "node-cidr-mask-size": str(network.NODE_MASK), **gate},
-                # the folder in which the host-path provisioner creates volumes
-                "extraVolumes": [
-                    {
-                        "name": "volumes",
-                        "hostPath": "/tmp/hostpath_pv",
-                        "mountPath": "/tmp/hostpath_pv",
-                        "pathType": "DirectoryOrCreate",
-                    }
-                ],
-            },
-            "scheduler": {"extraArgs": {"leader-elect": "false", **gate}},
-        },
-        {
-            "kind": "KubeletConfiguration",
-            "maxPods": 250,
-            # images come from the local registry and must not be garbage-collected
-            "imageGCHighThresholdPercent": 100,
-            "registryPullQPS": 0,
-            "serializeImagePulls": False,
-            # a container that ends starts again at once, not after 10 s to 5 min: so do the control plane's programs
-            "featureGates": {"KubeletCrashLoopBackOffMax": True},
-            "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
-            # since 1.35 the kubelet refuses cgroup v1 by default
-            **({"cgroupDriver": "cgroupfs", "failCgroupV1": False} if runtime.cgroup_v1 else {}),
-        },
-    ]
+    """Changes to kind's kubeadm configuration; ``native_gangs``: the PodGroups of Kubernetes itself are served."""
+    control_plane, kubelet = documents(KUBEADM)
+    if native_gangs:
+        for part, arguments in NATIVE_GANG_ARGUMENTS.items():
+            control_plane.setdefault(part, {}).setdefault("extraArgs", {}).update(arguments)
+    if runtime.cgroup_v1:
+        kubelet |= {"cgroupDriver": "cgroupfs", "failCgroupV1": False}  # since 1.35 the kubelet refuses it by default
+    return [control_plane, kubelet]
 
 
 def containerd_patch(runtime: NodeRuntime) -> str:
@@ -142,16 +116,10 @@ def containerd_patch(runtime: NodeRuntime) -> str:
 
 def kind_config(settings: Settings, image: str | None, runtime: NodeRuntime) -> dict[str, Any]:
     """kind's Cluster document: one node that is both control plane and worker."""
-    node: dict[str, Any] = {
-        "role": "control-plane",
-        "extraMounts": [
-            {
-                "hostPath": str(settings.certs_dir),
-                "containerPath": "/etc/containerd/certs.d",
-                "readOnly": True,
-            },
-        ],
-    }
+    certificates = {
+        "hostPath": str(settings.certs_dir), "containerPath": "/etc/containerd/certs.d", "readOnly": True,
+    }  # fmt: skip
+    node: dict[str, Any] = {"role": "control-plane", "extraMounts": [certificates]}
     if image:
         node["image"] = image
     patches = kubeadm_patches(runtime, has_native_gangs(settings, image))
@@ -262,36 +230,11 @@ def recovers(kind: Kind) -> bool:
     waiting = ["sh", "-c", script, "wait", str(kind.kubectl), str(kind.settings.kubeconfig)]
     if shell.run(waiting, check=False, timeout=60).returncode != 0:
         return False
-    renewed = _lease_time(kind)
-    # the node's Ready condition may predate the restart: wait for a renewed node lease before reading it
-    lease = (
-        "-n",
-        "kube-node-lease",
-        "get",
-        "lease",
-        kind.settings.node,
-        "--watch",
-        "-o",
-        "jsonpath={.spec.renewTime}{'\\n'}",
-    )
-    for line in shell.lines([kind.kubectl, "--kubeconfig", kind.settings.kubeconfig, *lease], timeout=60):
-        if line != renewed:
-            return wait_ready(kind, 120)
-    return False
-
-
-def _lease_time(kind: Kind) -> str:
-    done = kind.ctl(
-        "-n",
-        "kube-node-lease",
-        "get",
-        "lease",
-        kind.settings.node,
-        "-o",
-        "jsonpath={.spec.renewTime}",
-        check=False,
-    )
-    return done.stdout.strip()
+    # the node's Ready condition may predate the restart: wait for its kubelet to make a lease before reading it
+    lease, renewed = ("-n", "kube-node-lease"), f"lease/{kind.settings.node}"
+    kind.ctl(*lease, "delete", renewed, "--ignore-not-found", check=False)
+    made = kind.ctl(*lease, "wait", "--for=create", renewed, "--timeout=60s", check=False)
+    return made.returncode == 0 and wait_ready(kind, 120)
 
 
 def delete(kind: Kind) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from devtools.definitions import documents
-from devtools.testbed.cluster import gobuild, lifecycle
-from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.settings import Settings
+from devtools.testbed.cluster import lifecycle
 
 MODULE = "sigs.k8s.io/kueue"
 SERVICE = "kueue-webhook-service"
@@ -46,7 +47,7 @@ def program(settings: Settings) -> Path:
 
 def components(settings: Settings) -> Path:
     """The folder of Kueue's manifests in Go's module cache, downloaded if necessary."""
-    return gobuild.module_dir(settings.node_dir / "go", gobuild.KUEUE.module, MODULE) / "config" / "components"
+    return gobuild.module_dir(settings.go_dir, gobuild.KUEUE.module, MODULE) / "config" / "components"
 
 
 def definitions(folder: Path, endpoint: Endpoint) -> list[Manifest]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any
 import yaml
 
 from devtools.definitions import documents
-from devtools.paths import ROOT
+from devtools.testbed.base import gobuild, process
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.client import MERGE, Client
-from devtools.testbed.cluster import gobuild, process
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import Settings
 
-GO_DIR = ROOT / "hack" / "node" / "go"
+GO_DIR = Settings.go_dir
 SELECTOR = "type=kwok"
 PREFIX = "kwok-"
 TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
@@ -107,17 +105,9 @@ def daemonset_patch() -> dict[str, Any]:
 
 def start(settings: Settings, kwok: Path) -> process.ProcessId:
     """Start kwok on the host, in a new session."""
-    log = settings.log_dir / "kwok.log"
-    documents = [configuration(), *stages(*NODE_STAGES, *POD_STAGES)]
+    documents = [configuration(), *stages(*NODE_STAGES, *POD_STAGES, go_dir=settings.go_dir)]
     _config_file(settings).write_text(yaml.safe_dump_all(documents, sort_keys=False))
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            command(kwok, settings), cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            start_new_session=True,
-        )  # fmt: skip
-    identity = process.identify(child.pid)
-    assert identity is not None
-    return identity
+    return process.identity(process.start(command(kwok, settings), settings.log_dir / "kwok.log"))
 
 
 def present(api: Client) -> set[str]:

@@ -3,11 +3,10 @@
 ``docker push`` compresses every layer and the node then decompresses it: half a minute of CPU time for 700 MB that
 never leave the machine. The registry accepts uncompressed layers, so they are sent as ``docker save`` writes them.
 
-Why not ``crane push`` (go-containerregistry): it has no image source in Docker, only a file or an OCI layout on disk,
-so each push would first write ``docker save`` there; and it compresses the layers. An image of 430 MB took crane 0.22
-10.3 s of processor time, and this module 2.2 s. For the same image again crane took 3.2 s, to hash the file, where one
-request for the tag tells this module that there is nothing to do. That check and the copying of tags would remain here,
-and crane would have to be compiled.
+Why not ``crane push`` (go-containerregistry): it has no image source in Docker, only a file or an OCI layout on disk;
+and it compresses the layers. An image of 430 MB took crane 0.22 10.3 s of processor time, and this module 2.2 s. For
+the same image again crane took 3.2 s, to hash the file, where one request for the tag tells this module that there is
+nothing to do. That check and the copying of tags would remain here, and crane would have to be compiled.
 """
 
 from __future__ import annotations
@@ -15,72 +14,60 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-import subprocess
-import tarfile
 import tempfile
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO
 
-from devtools.testbed.cluster import shell
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base import shell
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.errors import ClusterError
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 DOCKER_MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
-GZIP = b"\x1f\x8b"
-ZSTD = b"\x28\xb5\x2f\xfd"
+COMPRESSIONS = {b"\x1f\x8b": "+gzip", b"\x28\xb5\x2f\xfd": "+zstd"}
+"""The ends of a layer's type, by how its content begins."""
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Blob:
-    """A blob's digest (``sha256:...``), size in bytes, and how it is compressed ("", "+gzip", "+zstd")."""
+    """A file that becomes a blob: its digest (``sha256:...``), its size in bytes, and how it is compressed."""
 
+    path: Path
     digest: str
     size: int
     compression: str = ""
 
 
+def blob_of(path: Path) -> Blob:
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        stream.seek(0)
+        return Blob(path, f"sha256:{digest}", path.stat().st_size, compression_of(stream.read(4)))
+
+
 def compression_of(head: bytes) -> str:
-    if head.startswith(GZIP):
-        return "+gzip"
-    return "+zstd" if head.startswith(ZSTD) else ""
+    return next((name for magic, name in COMPRESSIONS.items() if head.startswith(magic)), "")
 
 
 def manifest(config: Blob, layers: Sequence[Blob]) -> bytes:
     """The OCI manifest of one image."""
-    return json.dumps(
-        {
-            "schemaVersion": 2,
-            "mediaType": MANIFEST_TYPE,
-            "config": {"mediaType": CONFIG_TYPE, "digest": config.digest, "size": config.size},
-            "layers": [
-                {"mediaType": LAYER_TYPE + layer.compression, "digest": layer.digest, "size": layer.size}
-                for layer in layers
-            ],
-        },
-        sort_keys=True,
-    ).encode()
-
-
-def resolve(name: str, links: Mapping[str, str]) -> str:
-    """The member that ``name`` refers to: Docker writes a layer that occurs twice as a relative link."""
-    for _ in range(len(links) + 1):
-        if name not in links:
-            return name
-        parts: list[str] = []
-        for part in [*name.split("/")[:-1], *links[name].split("/")]:
-            if part == "..":
-                parts.pop()
-            elif part not in ("", "."):
-                parts.append(part)
-        name = "/".join(parts)
-    raise ClusterError(f"docker save: circular links at {name}")
+    described = [
+        {"mediaType": LAYER_TYPE + blob.compression, "digest": blob.digest, "size": blob.size} for blob in layers
+    ]
+    document = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": {"mediaType": CONFIG_TYPE, "digest": config.digest, "size": config.size},
+        "layers": described,
+    }
+    return json.dumps(document, sort_keys=True).encode()
 
 
 class Registry:
@@ -93,62 +80,51 @@ class Registry:
         self.connection.close()
 
     def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | IO[bytes] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        self.connection.request(method, path, body=body, headers=dict(headers or {}))
+        self, method: str, path: str, body: bytes | IO[bytes] | None = None, *, ok: int = 0, **headers: str
+    ) -> tuple[int, HTTPMessage, bytes]:
+        """Status, headers and body of the answer; raises ClusterError for a status other than ``ok``, if given."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.connection.request(method, path, body=body, headers=sent)
         answer = self.connection.getresponse()
-        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+        content = answer.read()
+        if ok and answer.status != ok:
+            said = content.decode(errors="replace")[:300]
+            raise ClusterError(f"the registry rejected {method} {path}: {answer.status} {said}")
+        return answer.status, answer.headers, content
 
     def has_blob(self, repository: str, digest: str) -> bool:
         return self.ask("HEAD", f"/v2/{repository}/blobs/{digest}")[0] == 200
 
     def tagged_config(self, repository: str, tag: str) -> str:
         """The digest of the configuration of the image with this tag (its image id), "" if there is none."""
-        accept = {"Accept": f"{MANIFEST_TYPE}, {DOCKER_MANIFEST_TYPE}"}
-        status, _, body = self.ask("GET", f"/v2/{repository}/manifests/{tag}", headers=accept)
+        accept = f"{MANIFEST_TYPE}, {DOCKER_MANIFEST_TYPE}"
+        status, _, body = self.ask("GET", f"/v2/{repository}/manifests/{tag}", Accept=accept)
         return str(json.loads(body).get("config", {}).get("digest", "")) if status == 200 else ""
 
-    def mount(self, repository: str, digest: str, source: str) -> str | None:
-        """Mount the blob from another repository; returns the upload URL if that is not possible, else None."""
-        query = f"?{urllib.parse.urlencode({'mount': digest, 'from': source})}" if source else ""
-        status, headers, body = self.ask(
-            "POST", f"/v2/{repository}/blobs/uploads/{query}", headers={"Content-Length": "0"}
-        )
-        if status == 201:
-            return None
-        if status != 202:
-            raise ClusterError(
-                f"the registry rejected the upload to {repository}: {status} {body.decode(errors='replace')[:300]}"
-            )
-        return headers["location"]
+    def mount(self, repository: str, digest: str, source: str) -> bool:
+        """Give the repository a blob of another one; returns False if that has none."""
+        query = urllib.parse.urlencode({"mount": digest, "from": source})
+        return self.ask("POST", f"/v2/{repository}/blobs/uploads/?{query}", Content_Length="0")[0] == 201
 
-    def upload(self, repository: str, blob: Blob, content: IO[bytes] | bytes, source: str) -> None:
-        location = self.mount(repository, blob.digest, source)
-        if location is None:
-            return
-        parts = urllib.parse.urlsplit(location)
+    def upload(self, repository: str, blob: Blob) -> None:
+        headers = self.ask("POST", f"/v2/{repository}/blobs/uploads/", ok=202, Content_Length="0")[1]
+        parts = urllib.parse.urlsplit(headers["Location"])
         query = "&".join(filter(None, (parts.query, urllib.parse.urlencode({"digest": blob.digest}))))
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(blob.size)}
-        status, _, body = self.ask("PUT", f"{parts.path}?{query}", content, headers)
-        if status != 201:
-            raise ClusterError(f"the registry rejected {blob.digest}: {status} {body.decode(errors='replace')[:300]}")
+        with blob.path.open("rb") as stream:
+            self.ask(
+                "PUT", f"{parts.path}?{query}", stream, ok=201,
+                Content_Type="application/octet-stream", Content_Length=str(blob.size),
+            )  # fmt: skip
 
     def put_manifest(self, repository: str, tag: str, document: bytes) -> None:
-        status, _, body = self.ask(
-            "PUT", f"/v2/{repository}/manifests/{tag}", document, {"Content-Type": MANIFEST_TYPE}
-        )
-        if status != 201:
-            raise ClusterError(
-                f"the registry rejected {repository}:{tag}: {status} {body.decode(errors='replace')[:300]}"
-            )
+        self.ask("PUT", f"/v2/{repository}/manifests/{tag}", document, ok=201, Content_Type=MANIFEST_TYPE)
 
 
 class BlobIndex:
-    """The repository of each pushed blob, so that another image with the same base needs no second upload."""
+    """The repository of each pushed layer, so that another image with the same base needs no second upload.
+
+    The name of each pushed image too, by the digest of its configuration.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -167,53 +143,19 @@ class BlobIndex:
         self.path.write_text(json.dumps(self.known, indent=0, sort_keys=True))
 
 
-def spool(stream: IO[bytes], target: IO[bytes]) -> Blob:
-    """Copy a tar member to ``target``, rewind it, and return its digest, size and compression."""
-    digest, size, head = hashlib.sha256(), 0, b""
-    while block := stream.read(BLOCK):
-        head = head or block[:4]
-        digest.update(block)
-        target.write(block)
-        size += len(block)
-    target.seek(0)
-    return Blob(f"sha256:{digest.hexdigest()}", size, compression_of(head))
-
-
-def push_saved(
-    archive: IO[bytes], registry: Registry, repository: str, tag: str, index: BlobIndex, scratch: Path
-) -> None:
-    """Push the single image of a ``docker save`` stream, in the old layout or as an OCI layout with a manifest.json."""
-    blobs: dict[str, Blob] = {}
-    small: dict[str, bytes] = {}
-    links: dict[str, str] = {}
-    for member, content in members(archive):
-        if member.issym() or member.islnk():
-            links[member.name] = member.linkname if member.issym() else f"/{member.linkname}"
+def push_saved(saved: Path, registry: Registry, repository: str, tag: str, index: BlobIndex) -> None:
+    """Push the single image of an unpacked ``docker save``, in the old layout or an OCI layout with a manifest.json."""
+    listed = json.loads((saved / "manifest.json").read_text())[0]
+    config, *layers = (blob_of(saved / name) for name in (listed["Config"], *listed["Layers"]))
+    for blob in layers:  # of which a repeated one is a link
+        source = index.source(blob.digest)
+        if registry.has_blob(repository, blob.digest) or (source and registry.mount(repository, blob.digest, source)):
             continue
-        if content is None:
-            continue
-        if member.size < BLOCK and (member.name.endswith(".json") or member.name.startswith("blobs/")):
-            small[member.name] = content.read()
-            continue
-        with tempfile.TemporaryFile(dir=scratch) as spooled:
-            blob = blobs[member.name] = spool(content, spooled)
-            if not registry.has_blob(repository, blob.digest):
-                registry.upload(repository, blob, spooled, index.source(blob.digest))
-            index.add(blob.digest, repository)
-    saved = json.loads(small["manifest.json"])[0]
-
-    def send_small(name: str) -> Blob:
-        data = small[name]
-        blob = Blob(f"sha256:{hashlib.sha256(data).hexdigest()}", len(data), compression_of(data))
-        if not registry.has_blob(repository, blob.digest):
-            registry.upload(repository, blob, data, "")
-        return blob
-
-    layers = []
-    for path in saved["Layers"]:
-        name = resolve(path, links)
-        layers.append(blobs[name] if name in blobs else send_small(name))
-    registry.put_manifest(repository, tag, manifest(send_small(saved["Config"]), layers))
+        registry.upload(repository, blob)
+        index.add(blob.digest, repository)
+    if not registry.has_blob(repository, config.digest):
+        registry.upload(repository, config)
+    registry.put_manifest(repository, tag, manifest(config, layers))
 
 
 def copy_tag(registry: Registry, source: str, image: str, repository: str, tag: str) -> bool:
@@ -221,22 +163,13 @@ def copy_tag(registry: Registry, source: str, image: str, repository: str, tag: 
     known, _, known_tag = source.rpartition(":")
     if not known or registry.tagged_config(known, known_tag) != image:
         return False
-    _, _, document = registry.ask("GET", f"/v2/{known}/manifests/{known_tag}", headers={"Accept": MANIFEST_TYPE})
+    document = registry.ask("GET", f"/v2/{known}/manifests/{known_tag}", Accept=MANIFEST_TYPE)[2]
     parsed = json.loads(document)
-    for blob in (parsed["config"], *parsed["layers"]):
-        if (
-            not registry.has_blob(repository, blob["digest"])
-            and registry.mount(repository, blob["digest"], known) is not None
-        ):
-            return False
+    digests = [blob["digest"] for blob in (parsed["config"], *parsed["layers"])]
+    if not all(registry.has_blob(repository, each) or registry.mount(repository, each, known) for each in digests):
+        return False
     registry.put_manifest(repository, tag, document)
     return True
-
-
-def members(archive: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
-    with tarfile.open(fileobj=archive, mode="r|") as tar:
-        for member in tar:
-            yield member, tar.extractfile(member) if member.isfile() else None
 
 
 def push_image(engine: Engine, port: int, image: str, repository: str, tag: str, store: Path) -> bool:
@@ -249,17 +182,10 @@ def push_image(engine: Engine, port: int, image: str, repository: str, tag: str,
         index = BlobIndex(store / "blobs.json")
         if copy_tag(registry, index.source(wanted), wanted, repository, tag):
             return True
-        with subprocess.Popen(
-            [str(engine.docker), "save", image], env=shell.merged_env(engine.env), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        ) as save:  # fmt: skip
-            assert save.stdout is not None and save.stderr is not None
-            try:
-                push_saved(save.stdout, registry, repository, tag, index, store)
-            except tarfile.TarError as error:
-                raise ClusterError(
-                    f"docker save {image}: {save.stderr.read().decode(errors='replace') or error}"
-                ) from error
+        with tempfile.TemporaryDirectory(dir=store) as saved:
+            unpack = ["tar", "-x", "--no-same-owner", "-C", saved]
+            shell.pipe([str(engine.docker), "save", image], unpack, env={}, producer_env=engine.env)
+            push_saved(Path(saved), registry, repository, tag, index)
         index.add(wanted, f"{repository}:{tag}")
         index.save()
         return True

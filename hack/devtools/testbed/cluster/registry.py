@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -13,20 +12,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from devtools.testbed.cluster import packages, shell, slots, versions
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.imagetar import Image, existing_layer, write_archive
+from devtools.testbed.base import shell, versions
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings
+from devtools.testbed.base.state import StateFile
 from devtools.testbed.cluster.kindcluster import REGISTRY_PORT, path_component, write_hosts
-from devtools.testbed.cluster.nodeimage import architecture
 from devtools.testbed.cluster.push import push_image
-from devtools.testbed.cluster.settings import Settings
-from devtools.testbed.cluster.state import StateFile
+from devtools.testbed.offline import registryimage, slots
 
 PREFERRED_PORT = 5001
 """Preferred port on the host; another one is used if it is taken."""
+CONFIGURATION = Path(__file__).with_name("registry.yaml")
 STORAGE = "/var/lib/registry"
 CONFIG = "/etc/dljob-registry.yaml"
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
@@ -52,9 +49,8 @@ class ImageName:
 def parse_image_name(text: str) -> ImageName:
     """Parse a name as Docker does: the default domain is docker.io, single words are in ``library``, tag ``latest``."""
     if "@" in text:
-        raise ClusterError(
-            f"{text}: an image is pushed by its tag, not by a digest", "tag it first: docker tag ID NAME:TAG"
-        )
+        fix = "tag it first: docker tag ID NAME:TAG"
+        raise ClusterError(f"{text}: an image is pushed by its tag, not by a digest", fix)
     match = DOMAIN.match(text)
     host, rest = (match["host"], match["rest"]) if match else ("docker.io", text)
     if host == "index.docker.io":
@@ -65,26 +61,9 @@ def parse_image_name(text: str) -> ImageName:
         repository = f"library/{repository}"
     parts = (HOST.fullmatch(host), REPOSITORY.fullmatch(repository), TAG.fullmatch(tag))
     if not all(parts):
-        raise ClusterError(
-            f"{text}: not an image name", "use [REGISTRY/]REPOSITORY[:TAG], the repository in lower case"
-        )
+        fix = "use [REGISTRY/]REPOSITORY[:TAG], the repository in lower case"
+        raise ClusterError(f"{text}: not an image name", fix)
     return ImageName(host, repository, tag)
-
-
-def registry_config() -> str:
-    """The registry's configuration file."""
-    return yaml.safe_dump(
-        {
-            "version": 0.1,
-            "log": {"level": "warn", "accesslog": {"disabled": True}},
-            "storage": {
-                "filesystem": {"rootdirectory": STORAGE},
-                "delete": {"enabled": True},
-                "cache": {"blobdescriptor": "inmemory"},
-            },
-            "http": {"addr": f":{REGISTRY_PORT}"},
-        }
-    )
 
 
 def free_port(slot: int | None = None) -> int:
@@ -104,45 +83,19 @@ def free_port(slot: int | None = None) -> int:
     raise ClusterError("no free port on 127.0.0.1", "")
 
 
-# ---- the registry's own image
+# ---- running it
 
 
 def ensure_image(settings: Settings, engine: Engine) -> str:
     """Ensure a registry image: the official one if it can be pulled, else one built from Debian's package."""
-    built = f"dljob/registry:{_tree_key(settings)}"
-    for name in (built, versions.OFFICIAL_REGISTRY_IMAGE):
-        if engine.run("image", "inspect", name, check=False).returncode == 0:
+    official, built = versions.OFFICIAL_REGISTRY_IMAGE, registryimage.name()
+    for name in (built, official):
+        if engine.has_image(name):
             return name
-    if (
-        engine.kind == "user"
-        and engine.run("pull", "-q", versions.OFFICIAL_REGISTRY_IMAGE, check=False).returncode == 0
-    ):
-        return versions.OFFICIAL_REGISTRY_IMAGE
-    tree = packages.unpack(settings.cache_dir, "registry", versions.REGISTRY_PACKAGES, with_dependencies=False)
-    work = settings.cache_dir / "work" / f"registry-{os.getpid()}"
-    work.mkdir(parents=True, exist_ok=True)
-    try:
-        layer = work / "layer"
-        shell.run(
-            ["tar", "-C", tree, "--owner=0", "--group=0", "--exclude=./usr/share/doc", "--exclude=./usr/share/man",
-             "--exclude=./etc/init.d", "-cf", layer, "."]
-        )  # fmt: skip
-        archive = work / "image.tar"
-        with archive.open("wb") as stream:
-            image = Image((built,), (existing_layer(layer),), ("/usr/bin/docker-registry", "serve"))
-            write_archive(stream, [image], architecture())
-        engine.run("load", "-i", archive)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    if engine.kind == "user" and engine.run("pull", "-q", official, check=False).returncode == 0:
+        return official
+    registryimage.load(settings, engine)
     return built
-
-
-def _tree_key(settings: Settings) -> str:
-    host = packages.distribution()
-    return hashlib.sha256(" ".join((host.id, host.version, *versions.REGISTRY_PACKAGES)).encode()).hexdigest()[:12]
-
-
-# ---- running it
 
 
 def storage_dir(settings: Settings) -> Path:
@@ -173,7 +126,7 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
     storage = storage_dir(settings) / "data"
     storage.mkdir(parents=True, exist_ok=True)
     config = settings.state_dir / "registry.yaml"
-    config.write_text(registry_config())
+    shutil.copyfile(CONFIGURATION, config)
     arguments = [
         "run", "--detach", "--name", settings.registry, "--restart", "always", "--network", settings.network,
         "--publish", f"127.0.0.1:{port}:{REGISTRY_PORT}", "--volume", f"{storage}:{STORAGE}",
@@ -200,7 +153,7 @@ def collect_garbage(settings: Settings, engine: Engine) -> None:
     The content is kept between clusters, and every new build would make it grow. Nothing may be pushed meanwhile.
     """
     image = engine.run("inspect", "--format", "{{.Config.Image}}", settings.registry, check=False).stdout.strip()
-    program = "registry" if image == versions.OFFICIAL_REGISTRY_IMAGE else "docker-registry"
+    program = "registry" if image == versions.OFFICIAL_REGISTRY_IMAGE else registryimage.PROGRAM
     command = [program, "garbage-collect", "--delete-untagged", CONFIG]
     engine.run("exec", settings.registry, *command, check=False, timeout=_GARBAGE_TIMEOUT)
 
@@ -216,10 +169,9 @@ def push(settings: Settings, engine: Engine, port: int, images: list[str]) -> li
     done = []
     for text in images:
         name = parse_image_name(text)
-        if engine.run("image", "inspect", text, check=False).returncode != 0:
-            raise ClusterError(
-                f"{text}: no such image in the local Docker", f"build it first: docker build -t {text} ..."
-            )
+        if not engine.has_image(text):
+            fix = f"build it first: docker build -t {text} ..."
+            raise ClusterError(f"{text}: no such image in the local Docker", fix)
         redirect_pulls(settings, [text])
         repository = f"{path_component(name.registry)}/{name.repository}"
         push_image(engine, port, text, repository, name.tag, storage_dir(settings))

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from devtools.definitions import documents
-from devtools.testbed.cluster import gobuild, lifecycle
-from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.settings import Settings
+from devtools.testbed.cluster import lifecycle
 
 MODULE = "volcano.sh/volcano"
 SCHEDULER, CONTROLLERS = gobuild.VOLCANO.binaries
@@ -29,7 +30,7 @@ def programs(settings: Settings) -> Path:
 
 def chart(settings: Settings) -> Path:
     """The folder of Volcano's chart in Go's module cache, downloaded if necessary."""
-    module = gobuild.module_dir(settings.node_dir / "go", gobuild.VOLCANO.module, MODULE)
+    module = gobuild.module_dir(settings.go_dir, gobuild.VOLCANO.module, MODULE)
     return module / "installer" / "helm" / "chart" / "volcano"
 
 

@@ -30,7 +30,7 @@ def test_every_file_of_the_repository_has_what_is_listed() -> None:
 
 
 def test_each_version_of_kubernetes_that_a_cluster_can_have_is_listed() -> None:
-    from devtools.testbed.cluster.versions import KUBERNETES
+    from devtools.testbed.base.versions import KUBERNETES
 
     listed = {pin.name: pin.version for pin in read(ROOT)}
     assert {f"Kubernetes {minor}": one.version for minor, one in KUBERNETES.items()} == {

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from devtools.build.images import build, context, definition, manifests, remote
 from devtools.build.images.errors import ImagesError
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.progress import Reporter
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import lifecycle, registry
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.progress import Reporter
-from devtools.testbed.cluster.settings import Settings
 
 # replaces the docker client: prints an image's labels, records each call, and optionally fails a build
 DOCKER = """#!/bin/sh

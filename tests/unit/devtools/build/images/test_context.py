@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from devtools.build.images import context, definition, wheels
 from devtools.build.images.errors import ImagesError
-from devtools.testbed.cluster import gobuild
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base import gobuild
+from devtools.testbed.base.errors import ClusterError
 
 BASE = 'image = "python:3.11-slim"\npython = "3.11"\n[debian]\nrelease = "bookworm"\npackages = ["python3"]\n'
 IMAGE = """

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 from devtools.build.images import build, definition, remote
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.progress import Reporter
+from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import registry
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.progress import Reporter
-from devtools.testbed.cluster.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[5]
 HOLDER = """
 import pathlib, sys
-from devtools.testbed.cluster.progress import Reporter
+from devtools.testbed.base.progress import Reporter
 from devtools.build.images import build
 cache = pathlib.Path(sys.argv[1])
 with build.alone(cache, Reporter(cache / "durations.json")):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from devtools.build.images import definition, wheels
 from devtools.build.images.errors import ImagesError
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base.errors import ClusterError
 
 
 def test_pins_are_read_without_their_reasons() -> None:

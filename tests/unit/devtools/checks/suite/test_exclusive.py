@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from devtools.checks.suite import cli as suite
 from devtools.lab.chaos import cli as chaos
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.settings import settings_from
-from devtools.testbed.exclusive import exclusive
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.process import exclusive
+from devtools.testbed.base.settings import settings_from
 
 
 def test_the_second_one_is_refused_until_the_first_ends(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from devtools.checks.suite import plan, results, runner, session
 from devtools.checks.suite.plan import Lanes, Step
 from devtools.checks.suite.runner import Interrupted, Run
-from devtools.testbed.background import __main__ as background
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed import background
+from devtools.testbed.base.settings import settings_from
 from support.polling import until
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from devtools import termination
+from devtools.testbed.base import termination
 from support import terminated
 
 DEMO = """
@@ -36,7 +36,7 @@ def test_under_nohup_it_goes_on_when_the_terminal_closes(monkeypatch: pytest.Mon
 
 TERMINAL = """
 import pty
-from devtools import termination
+from devtools.testbed.base import termination
 number = int(sys.argv[1])
 ours, theirs = pty.openpty()
 os.dup2(theirs, 1)

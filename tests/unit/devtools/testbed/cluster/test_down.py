@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from devtools.testbed.base.process import identify
+from devtools.testbed.base.settings import Settings, settings_from
+from devtools.testbed.base.state import State, StateFile
 from devtools.testbed.cluster import cli, lifecycle
-from devtools.testbed.cluster.process import identify
-from devtools.testbed.cluster.settings import Settings, settings_from
-from devtools.testbed.cluster.state import State, StateFile
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.testbed.cluster import gobuild, kindcluster, lifecycle, nodeimage, registry, versions
-from devtools.testbed.cluster.errors import ClusterError
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import Settings
+from devtools.testbed.cluster import kindcluster, registry
 from devtools.testbed.cluster.kindcluster import NodeRuntime
 from devtools.testbed.cluster.registry import ImageName, parse_image_name
-from devtools.testbed.cluster.settings import Settings
+from devtools.testbed.offline import network
 
 SETTINGS = Settings(Path("/state"), Path("/cache"), "dljob")
 
@@ -38,6 +39,7 @@ def test_kubeadm_patches_name_their_document_and_hold_strings() -> None:
     for component in (cluster["etcd"]["local"], cluster["controllerManager"], cluster["scheduler"]):
         assert all(isinstance(value, str) for value in component["extraArgs"].values())
     served = {"feature-gates": "GenericWorkload=true", "runtime-config": "scheduling.k8s.io/v1beta1=true"}
+    assert cluster["controllerManager"]["extraArgs"]["node-cidr-mask-size"] == str(network.NODE_MASK)
     assert cluster["apiServer"] == {"extraArgs": served}, "the rest of the API server has its default configuration"
 
 
@@ -126,113 +128,11 @@ def test_what_is_no_image_name_is_refused(text: str) -> None:
 
 
 def test_registry_configuration_is_yaml_for_the_port_that_the_node_asks() -> None:
-    document = yaml.safe_load(registry.registry_config())
+    document = yaml.safe_load(registry.CONFIGURATION.read_text())
     assert document["http"]["addr"] == f":{kindcluster.REGISTRY_PORT}"
     assert document["storage"]["filesystem"]["rootdirectory"] == registry.STORAGE
-
-
-def test_kubeadms_images_by_their_short_names() -> None:
-    listing = "W1121 warning: something\nregistry.k8s.io/etcd:3.6.5-0\nregistry.k8s.io/coredns/coredns:v1.12.1\n"
-    assert nodeimage.pinned_images(listing) == {
-        "etcd": "registry.k8s.io/etcd:3.6.5-0",
-        "coredns": "registry.k8s.io/coredns/coredns:v1.12.1",
-    }
-
-
-def test_sandbox_image_is_read_from_kinds_configuration() -> None:
-    assert nodeimage.sandbox_image('  sandbox_image = "registry.k8s.io/pause:3.10"\n') == "registry.k8s.io/pause:3.10"
-    with pytest.raises(ClusterError):
-        nodeimage.sandbox_image("")
-
-
-def test_storing_containerd_is_toml_and_keeps_to_its_folders() -> None:
-    document = tomllib.loads(nodeimage.containerd_config(Path("/w/root"), Path("/w/state")))
-    assert (document["root"], document["state"]) == ("/w/root", "/w/state")
-    assert document["grpc"]["address"] == "/w/state/containerd.sock"
-    disabled = {"io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"}
-    assert disabled | {"io.containerd.nri.v1.nri"} <= set(document["disabled_plugins"]), "it serves no other program"
-    assert document["version"] == 3, "the version with these names"
-
-
-def test_mmdebstrap_gets_the_hosts_own_sources() -> None:
-    command = nodeimage.mmdebstrap_command(
-        "minbase", ("a", "b"), "bookworm", Path("/t.tar"), ["deb http://m.example x main"]
-    )
-    assert command[-3:] == ["bookworm", "/t.tar", "deb http://m.example x main"]
-    assert "--include=a,b" in command and "--skip=output/dev" in command
 
 
 def test_patches_of_kubeadm_name_no_version_of_its_api() -> None:
     """kind converts maps of arguments for the version that this kubeadm reads only where a patch names none."""
     assert all("apiVersion" not in yaml.safe_load(patch) for patch in config()["kubeadmConfigPatches"])
-
-
-def node_folder(folder: Path) -> Path:
-    """Sources of node images: two versions of Kubernetes, and what all images have."""
-    node = folder / "node"
-    for name in ("go/kubernetes-1.37/go.sum", "go/kubernetes-1.34/go.sum", "go/etcd/go.mod", "files/etc/x", "setup.sh"):
-        (node / name).parent.mkdir(parents=True, exist_ok=True)
-        (node / name).write_text("1")
-    return node
-
-
-@pytest.mark.parametrize(
-    ("changed", "images"),
-    [
-        ("setup.sh", {"1.37", "1.34"}),
-        ("files/etc/x", {"1.37", "1.34"}),
-        ("go/etcd/go.mod", {"1.37", "1.34"}),
-        ("go/containerd/main.go", {"1.37", "1.34"}),
-        ("go/kubernetes-1.37/go.sum", {"1.37"}),
-        ("go/kubernetes-1.34/go.sum", {"1.34"}),
-        ("go/helm/go.mod", set()),
-    ],
-)
-def test_node_image_is_named_by_what_goes_into_it(tmp_path: Path, changed: str, images: set[str]) -> None:
-    node = node_folder(tmp_path)
-    by_minor = {
-        minor: Settings(Path("/state"), tmp_path, "dljob", kubernetes=minor, node_dir=node)
-        for minor in ("1.37", "1.34")
-    }
-    before = {minor: nodeimage.image_name(settings) for minor, settings in by_minor.items()}
-    for minor, name in before.items():
-        assert name.startswith(f"kindest/node:{versions.KUBERNETES[minor].version}-dljob-")
-    (node / changed).parent.mkdir(exist_ok=True)
-    (node / changed).write_text("2")
-    assert {minor for minor, settings in by_minor.items() if nodeimage.image_name(settings) != before[minor]} == images
-    for settings in by_minor.values():
-        assert nodeimage.image_key(settings) in nodeimage.archive_path(settings).name
-
-
-def test_node_image_depends_on_how_its_programs_are_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(Path("/state"), tmp_path, "dljob", node_dir=node_folder(tmp_path))
-    before = nodeimage.image_key(settings)
-    monkeypatch.setattr(gobuild, "CONTAINERD", dataclasses.replace(gobuild.CONTAINERD, tags=["no_cri"]))
-    assert nodeimage.image_key(settings) != before
-
-
-@pytest.mark.parametrize(
-    ("chosen", "image", "earlier"),
-    [
-        (None, "kindest/node:v1.37.2-dljob-0000000000000000", True),
-        (None, versions.KUBERNETES["1.37"].node_image, False),
-        ("mine:1", "kindest/node:v1.37.2-dljob-0000000000000000", False),
-    ],
-)
-def test_a_node_of_changed_build_files_is_noticed(
-    tmp_path: Path, chosen: str | None, image: str, earlier: bool
-) -> None:
-    settings = Settings(Path("/state"), tmp_path, "dljob", chosen, kubernetes="1.37", node_dir=node_folder(tmp_path))
-    assert lifecycle.is_earlier(settings, image) is earlier
-    assert not lifecycle.is_earlier(settings, nodeimage.image_name(settings))
-
-
-def test_older_node_images_of_the_same_kubernetes_are_forgotten(tmp_path: Path) -> None:
-    settings = Settings(Path("/state"), tmp_path, "dljob", kubernetes="1.37")
-    current = nodeimage.archive_path(settings)
-    current.parent.mkdir()
-    others = {"node-1.34-0000.tar.zst", "node-1.3-0000.tar.zst", "node-0000.tar.zst", "other.txt"}
-    for name in (current.name, "node-1.37-0000.tar.zst", *others):
-        current.with_name(name).write_text("")
-    nodeimage.forget_older(settings)
-    assert {p.name for p in current.parent.iterdir()} == {current.name, *others}

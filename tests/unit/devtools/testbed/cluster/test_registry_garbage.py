@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.testbed.cluster import registry, versions
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.settings import settings_from
+from devtools.testbed.base import versions
+from devtools.testbed.base.docker import Engine
+from devtools.testbed.base.settings import settings_from
+from devtools.testbed.cluster import registry
 
 
 class Recorded(Engine):

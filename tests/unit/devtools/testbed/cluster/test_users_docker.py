@@ -11,12 +11,15 @@ import os
 from pathlib import Path
 
 import pytest
-from devtools.testbed.cluster import engine, kindcluster, lifecycle, nodeimage, registry, versions
-from devtools.testbed.cluster.engine import Engine
-from devtools.testbed.cluster.errors import ClusterError
-from devtools.testbed.cluster.progress import Reporter
-from devtools.testbed.cluster.settings import Settings
-from devtools.testbed.cluster.state import State, StateFile
+from devtools.testbed.base import versions
+from devtools.testbed.base.docker import Engine, user_engine
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.progress import Reporter
+from devtools.testbed.base.session import Session
+from devtools.testbed.base.settings import Settings
+from devtools.testbed.base.state import State, StateFile
+from devtools.testbed.cluster import kindcluster, lifecycle, registry
+from devtools.testbed.offline import nodeimage
 
 OFFICIAL = versions.KUBERNETES[versions.DEFAULT_KUBERNETES].node_image
 CLIENT = """#!/bin/sh
@@ -69,24 +72,24 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> lifecycle.Session:
+def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(nodeimage, "build", lambda *_: pytest.fail("a node image is built"))
     settings.state_dir.mkdir()
-    return lifecycle.Session(settings, StateFile(settings.state_dir), State(), Reporter(settings.cache_dir / "d.json"))
+    return Session(settings, StateFile(settings.state_dir), State(), Reporter(settings.cache_dir / "d.json"))
 
 
 # ---- which Docker
 
 
 def test_the_users_docker_is_used_if_it_responds(docker: Docker) -> None:
-    found = engine.user_engine({"DOCKER_CONFIG": "/c", "HOME": "/x"})
+    found = user_engine({"DOCKER_CONFIG": "/c", "HOME": "/x"})
     assert found == Engine("user", docker.path, {"DOCKER_CONFIG": "/c"})
     docker.refuse("info *")
-    assert engine.user_engine({}) is None
+    assert user_engine({}) is None
 
 
 def test_the_recorded_docker_host_overrides_the_environment(
-    docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
+    docker: Docker, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///another.sock")
     session.record(name="dljob", engine="user", docker_host="tcp://recorded:2375")
@@ -96,9 +99,7 @@ def test_the_recorded_docker_host_overrides_the_environment(
     assert {host for host, _ in docker.asked} == {"tcp://recorded:2375"}
 
 
-def test_a_stopped_engine_of_the_user_is_an_error_and_starts_no_other(
-    docker: Docker, session: lifecycle.Session
-) -> None:
+def test_a_stopped_engine_of_the_user_is_an_error_and_starts_no_other(docker: Docker, session: Session) -> None:
     session.record(name="dljob", engine="user")
     docker.refuse("info *")
     with pytest.raises(ClusterError, match="does not respond"):
@@ -106,7 +107,7 @@ def test_a_stopped_engine_of_the_user_is_an_error_and_starts_no_other(
 
 
 def test_the_client_in_the_clusters_own_folder_stays_a_link_to_the_users(
-    docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
+    docker: Docker, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A shell that has sourced .cluster/env finds that link first on PATH."""
     lifecycle.ensure_engine(session)
@@ -120,31 +121,29 @@ def test_the_client_in_the_clusters_own_folder_stays_a_link_to_the_users(
 # ---- the node image
 
 
-def test_the_official_node_image_is_pulled(docker: Docker, session: lifecycle.Session) -> None:
+def test_the_official_node_image_is_pulled(docker: Docker, session: Session) -> None:
     docker.refuse("image inspect *")
     assert lifecycle.ensure_node_image(session, docker.engine) == OFFICIAL
     assert docker.commands("pull") == [f"pull -q {OFFICIAL}"]
 
 
 @pytest.mark.parametrize("minor", list(versions.KUBERNETES))
-def test_the_official_node_image_has_the_chosen_kubernetes(
-    docker: Docker, session: lifecycle.Session, minor: str
-) -> None:
+def test_the_official_node_image_has_the_chosen_kubernetes(docker: Docker, session: Session, minor: str) -> None:
     docker.refuse("image inspect *")
     session.settings = dataclasses.replace(session.settings, kubernetes=minor)
     pulled = lifecycle.ensure_node_image(session, docker.engine)
     assert pulled.startswith(f"kindest/node:v{minor}.") and "@sha256:" in pulled
 
 
-def test_one_that_docker_has_is_not_pulled(docker: Docker, session: lifecycle.Session) -> None:
+def test_one_that_docker_has_is_not_pulled(docker: Docker, session: Session) -> None:
     docker.refuse("image inspect kindest/node:*-dljob-*")
     assert lifecycle.ensure_node_image(session, docker.engine) == OFFICIAL
     assert docker.commands("pull") == []
 
 
-def test_the_users_choice_comes_first(docker: Docker, session: lifecycle.Session, tmp_path: Path) -> None:
+def test_the_users_choice_comes_first(docker: Docker, session: Session, tmp_path: Path) -> None:
     chosen = Settings(tmp_path / "state", tmp_path / "cache", "dljob", node_image="example/node:1")
-    session = lifecycle.Session(chosen, session.file, session.state, session.report)
+    session = Session(chosen, session.file, session.state, session.report)
     docker.refuse("image inspect *")
     assert lifecycle.ensure_node_image(session, docker.engine) == "example/node:1"
     docker.refuse("image inspect *", "pull *")
@@ -152,9 +151,7 @@ def test_the_users_choice_comes_first(docker: Docker, session: lifecycle.Session
         lifecycle.ensure_node_image(session, docker.engine)
 
 
-def test_without_a_registry_one_is_built(
-    docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_registry_one_is_built(docker: Docker, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     class Built(Exception):
         pass
 
@@ -193,7 +190,7 @@ def test_docker_chooses_the_addresses_of_its_network(docker: Docker, settings: S
     assert created.endswith(settings.network)
 
 
-def test_the_record_says_whose_engine_it_is(docker: Docker, session: lifecycle.Session) -> None:
+def test_the_record_says_whose_engine_it_is(docker: Docker, session: Session) -> None:
     lifecycle.ensure_engine(session)
     recorded = json.loads((session.settings.state_dir / "state.json").read_text())
     assert recorded["engine"] == "user"

@@ -1,1 +1,0 @@
-"""Processes that outlive the play which starts them: the operator of molecule's scenarios."""

@@ -1,0 +1,1 @@
+"""A local cluster on a machine without Docker, registry or image downloads: see README.md."""
