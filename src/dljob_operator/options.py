@@ -13,8 +13,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.settings imp
 from dljob_operator.durations import parse_duration
 
 
-def _file(text: str) -> Path | None:
-    return Path(text) if text else None
+def _file(text: str) -> Path:
+    if not text:
+        raise ValueError("'' is no name of a file")
+    return Path(text)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -243,7 +245,8 @@ def add_options(parser: argparse.ArgumentParser, rows: Iterable[Setting[object]]
         parser.add_argument(
             setting.option,
             type=_checked(setting, as_text),
-            default=setting.text(os.environ),
+            # argparse reads a text: an empty one is an error for a file, unless nothing is set
+            default=setting.text(os.environ) or (None if setting.read is _file else ""),
             metavar=setting.metavar,
             help=_help(setting),
         )

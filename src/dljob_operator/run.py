@@ -10,7 +10,7 @@ import socket
 import tempfile
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
@@ -79,12 +79,12 @@ def run(options: argparse.Namespace) -> int:
         start_trimming()
         if not options.leader_elect:
             return EmbeddedEngine(options, stopping).run()
-        lease_timings(options).check()
+        _lease_timings(options).check()
         with tempfile.TemporaryDirectory(prefix="dljob-operator-lease-") as folder:
             return EmbeddedEngine(options, stopping, Path(folder) / "write-deadline").run()
 
 
-def lease_timings(options: argparse.Namespace) -> LeaseTimings:
+def _lease_timings(options: argparse.Namespace) -> LeaseTimings:
     return LeaseTimings(
         options.leader_elect_lease_duration, options.leader_elect_renew_deadline, options.leader_elect_retry_period
     )
@@ -120,14 +120,18 @@ class EmbeddedEngine:
         runner = self._operator.start_runner()
         try:
             api = self._operator.connect()
+            _LOG.info(
+                "starting",
+                extra=logs.fields(version=__version__, watches_file=self._operator.watches_file, server=api.server),
+            )
             self._install_crds(api)
             self._health.start()
             metrics = self._serve_metrics(api)
             if self._deadline is not None:
                 self._elector = self._create_elector(api, runner, self._deadline)
             self._health.checks.append(runner.problem)  # of a standby too, whose fork server is loaded
-            self._health.ready_checks.append(lambda: _not_loaded(runner))
-            if self._elector is not None and not self._is_elected(self._elector):
+            self._health.ready_checks += [lambda: _not_loaded(runner), *self._ready_to_stand_by()]
+            if self._elector is not None and not self._stand_by(self._elector):
                 runner.close()
                 return 0
             controller = self._start_controller(api, runner, metrics)
@@ -145,10 +149,6 @@ class EmbeddedEngine:
 
     def _install_crds(self, api: KubeApi) -> None:
         options, operator = self._options, self._operator
-        _LOG.info(
-            "starting",
-            extra=logs.fields(version=__version__, watches_file=operator.watches_file, server=api.server),
-        )
         if options.install_crds:
             directory = options.crds_dir or crds_directory(operator.watches_file, operator.process)
             mark = _identity() if options.cleanup_on_exit else ""
@@ -171,12 +171,14 @@ class EmbeddedEngine:
 
         namespace = options.leader_election_namespace or own_namespace(os.environ) or "default"
         lease = LeaseName(namespace, options.leader_election_id)
-        elector = LeaderElector(api, lease, _identity(), lost, lease_timings(options))
+        elector = LeaderElector(api, lease, _identity(), lost, _lease_timings(options))
         elector.on_renewed = deadline.extend
-        self._health.ready_checks.append(elector.not_ready)
         return elector
 
-    def _is_elected(self, elector: LeaderElector) -> bool:
+    def _ready_to_stand_by(self) -> list[Callable[[], str]]:
+        return [] if self._elector is None else [self._elector.not_ready]
+
+    def _stand_by(self, elector: LeaderElector) -> bool:
         """Stand by with Ansible loaded until this process is the leader; return False if it must stop instead."""
         elector.start()
         self._health.checks.append(elector.problem)

@@ -105,6 +105,8 @@ REASON_PENDING = "PendingTimeoutExceeded"
 REASON_DISRUPTED = "DisruptionTarget"
 REASON_OOM = "OOMKilled"
 """The kubelet's reason for a container that was killed because it ran out of memory."""
+REASON_WORKER_LOST = "WorkerLost"
+"""A launcher has exited with 0 because it lost a worker: it starts again."""
 
 # Event reasons that are not also condition reasons
 EVENT_CREATED = "SuccessfulCreatePod"

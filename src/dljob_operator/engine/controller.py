@@ -46,7 +46,7 @@ class Controller:
     """Reconciles the objects of every entry of `watches`.
 
     `start` returns immediately, `wait_ready` when all kinds have been listed, and `stop` when all threads have ended.
-    `informers` fill the cache and the `queue`, and `work` is what the worker threads do, which any other may do too.
+    `informers` fill the cache and the `queue`, and `work` is what each worker thread does.
     """
 
     def __init__(

@@ -62,10 +62,10 @@ class ClusterReader:
         api_version = f"{preflight.GROUP}/{_version(definition, versions)}"
         api_resource = ApiResource(f"/apis/{api_version}", plural)
         items = tuple(
-            {**job, "apiVersion": api_version, "kind": kind}
+            {**resource, "apiVersion": api_version, "kind": kind}
             for namespace in self._namespaces or ("",)
-            for job in self._list(api_resource.collection(namespace))
-            if preflight.is_running(job)
+            for resource in self._list(api_resource.collection(namespace))
+            if preflight.is_running(resource)
         )
         return Jobs(items, preflight.judge_definition(definition, versions))
 

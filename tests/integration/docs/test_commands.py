@@ -65,9 +65,9 @@ RUN_BY = {
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
     r"\. \.cluster/env": HERE,
-    r"PYTHONPATH=hack python -m devtools.testbed.cluster push \S+": LIFECYCLE,
-    r"PYTHONPATH=hack python -m devtools.testbed.cluster \{.*\}": LIFECYCLE,
-    r"PYTHONPATH=hack python -m devtools.testbed.cluster pin": "tests/unit/devtools/testbed/cluster/test_upstream_module.py::test_the_command_pins_every_version",
+    r"PYTHONPATH=hack .venv/bin/python -m devtools.testbed.cluster push \S+": LIFECYCLE,
+    r"PYTHONPATH=hack .venv/bin/python -m devtools.testbed.cluster \{.*\}": LIFECYCLE,
+    r"PYTHONPATH=hack .venv/bin/python -m devtools.testbed.cluster pin": "tests/unit/devtools/testbed/cluster/test_upstream_module.py::test_the_command_pins_every_version",
     r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
     r"docker push": MENTION,
     r"python -m (mpi4py|paddle\.distributed\.launch) train\.py": MENTION,
@@ -92,7 +92,7 @@ RUN_BY = {
     r"make deploy OVERLAY=namespaced": (
         "tests/e2e/test_deployment.py::test_a_job_beside_it_runs_and_one_elsewhere_is_left_alone"
     ),
-    r"python -m devtools.build.images build operator --no-push": BASE,
+    r"PYTHONPATH=hack .venv/bin/python -m devtools.build.images build operator --no-push": BASE,
     r"helm (install|test) dljob-operator .*|helm uninstall|helm package": (
         "tests/e2e/test_deployment.py::test_install_run_upgrade_and_uninstall"
     ),

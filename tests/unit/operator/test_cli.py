@@ -163,3 +163,13 @@ def test_a_controller_has_the_defaults_of_the_command_line() -> None:
     assert made.reconcile_period == parsed.reconcile_period
     assert made.run_timeout == parsed.run_timeout
     assert made.largest_batch == 25, "docs/architecture.md says so"
+
+
+@pytest.mark.parametrize(
+    "option", ["--watches-file", "--metrics-tls-cert-file", "--metrics-tls-key-file", "--crds-dir"]
+)
+def test_an_empty_name_of_a_file_is_not_taken_for_none(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    """A variable that is empty by mistake must not serve metrics without TLS."""
+    with pytest.raises(SystemExit):
+        cli.parse(["run", f"{option}="])
+    assert f"argument {option}: '' is no name of a file" in capsys.readouterr().err

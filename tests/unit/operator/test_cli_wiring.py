@@ -35,7 +35,7 @@ class Part:
 
     def __init__(self, *given: Any, **more: Any) -> None:
         self.given, self.more = given, more
-        self.trouble = ""
+        self.trouble = self.unready = ""
         self.started = threading.Event()
         self.made[type(self)] = self
 
@@ -50,7 +50,7 @@ class Part:
         return self.trouble
 
     def not_ready(self) -> str:
-        return ""
+        return self.unready
 
 
 class Runner(Part):
@@ -199,6 +199,15 @@ def test_the_liveness_of_the_only_operator_has_all_its_parts(operator: Operator)
 def test_it_is_not_ready_while_ansible_is_not_loaded(operator: Operator) -> None:
     operator.run()
     until(lambda: operator.probe("readyz") == (200, "ok"))
+    operator.part(Runner).trouble = "no module named ansible in /opt/venv"
+    assert operator.probe("readyz") == (503, "Ansible is not loaded; the operator's log says more")
+
+
+def test_of_a_candidate_the_probe_says_first_that_ansible_is_not_loaded(operator: Operator) -> None:
+    operator.run("--leader-elect")
+    until(lambda: Elector in Part.made and operator.part(Elector).started.is_set())
+    operator.part(Elector).unready = FailedCheck("the Lease was not read yet", "timed out")
+    assert operator.probe("readyz") == (503, "the Lease was not read yet; the operator's log says more")
     operator.part(Runner).trouble = "no module named ansible in /opt/venv"
     assert operator.probe("readyz") == (503, "Ansible is not loaded; the operator's log says more")
 

@@ -179,7 +179,7 @@ def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deleti
     )
 
 
-def of_active_jobs(observed: Observed) -> tuple[Deletion, ...]:
+def deletions_without_pods(observed: Observed) -> tuple[Deletion, ...]:
     """Deletions of what a job without pods does not need, where its spec is invalid and no hook returns anything."""
     return tuple(
         deletion(key, found)

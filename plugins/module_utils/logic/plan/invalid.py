@@ -1,7 +1,8 @@
 """The plan for an invalid job: status and Event, and the deletion of its pods once it is suspended.
 
 The order of the questions, and the policies, are those of a valid job. What differs is that only a record of the job
-can be read: nothing is known of its replicas, so no pod is created, and of what it owns only pods are understood.
+can be read: nothing is known of its replicas, so no pod is created. Of what it owns, only pods and the objects of an
+active job are deleted.
 """
 
 from __future__ import annotations
@@ -63,18 +64,18 @@ def plan_invalid(
     errors = clip("; ".join(problems))
     has_begun = bool(job.status.get("startTime")) and outcome(job.status) is None
     was_suspended = suspension.is_recorded(job.status)
-    first_pod = _first_pod(job, observed, was_suspended)
-    if has_begun and job.run_policy.suspend and not first_pod:
+    began = _began_at(job, observed, was_suspended)
+    if has_begun and job.run_policy.suspend and not began:
         return _suspended(job, errors, observed, report)
-    if first_pod:
-        report.begun(first_pod, was_suspended)
-    if first_pod or (has_begun and not was_suspended):
+    if began:
+        report.begun(began, was_suspended)
+    if began or (has_begun and not was_suspended):
         report.errors(errors)
         report.waiting(f"the spec is invalid, and pods of the last valid spec stay: {errors}")
     else:
         report.failed(clip(f"{errors}; {managers.RECREATE}") if job.is_queued else errors)
     # recorded before they are deleted: a job without a beginning would fail once they are gone
-    at_once = bool(first_pod) or any(_left_over(job, observed))
+    at_once = bool(began) or any(_left_over(job, observed))
     return _reported(job, observed, report, now, at_once=at_once)
 
 
@@ -87,11 +88,11 @@ def may_have_pods(resource: Mapping[str, Any]) -> bool:
 
 def _may_have_pods(status: Mapping[str, Any], suspend: bool) -> bool:
     is_recorded = bool(status.get("startTime")) or outcome(status) is not None
-    loses_pods = suspend or clean_pod_policy.never_began(status)
+    loses_pods = suspend or clean_pod_policy.was_invalid_at_rest(status)
     return not is_recorded or loses_pods or suspension.is_recorded(status)
 
 
-def _first_pod(job: JobRecord, observed: Observed, was_suspended: bool) -> str:
+def _began_at(job: JobRecord, observed: Observed, was_suspended: bool) -> str:
     """When the first pod was created of a job whose status lacks that it has begun; "" where it lacks nothing.
 
     Its write has failed, or was deferred, and an edit has made the job invalid before the next one. ``Suspended`` is
@@ -104,10 +105,10 @@ def _first_pod(job: JobRecord, observed: Observed, was_suspended: bool) -> str:
 
 
 def _left_over(job: JobRecord, observed: Observed) -> tuple[Sequence[Deletion], Sequence[Deletion]]:
-    """The deletions of the pods of a job that never began, and of its other objects."""
-    if not clean_pod_policy.never_began(job.status):
+    """The deletions of the pods of a job that was invalid at rest, and of its other objects."""
+    if not clean_pod_policy.was_invalid_at_rest(job.status):
         return (), ()
-    return adoption.all_deletions(observed), owned_objects.of_active_jobs(observed)
+    return adoption.all_deletions(observed), owned_objects.deletions_without_pods(observed)
 
 
 def _finished(job: JobRecord, observed: Observed, report: InvalidStatusBuilder, now: datetime) -> Plan:
@@ -136,7 +137,7 @@ def _suspended(job: JobRecord, errors: str, observed: Observed, report: InvalidS
     report.phase(c.PHASE_SUSPENDED)
     report.no_replicas()
     gone = adoption.all_deletions(observed)
-    others = Plan() if gone else Plan(deletions=owned_objects.of_active_jobs(observed))
+    others = Plan() if gone else Plan(deletions=owned_objects.deletions_without_pods(observed))
     return suspension.later_steps(gone, others, report)
 
 

@@ -91,7 +91,7 @@ class Pace:
     shortest_watch: float = 1.0
     """After a shorter watch the informer pauses, so that a broken proxy causes no busy loop."""
     clock: Callable[[], float] = time.monotonic
-    """Measures the health of the watch."""
+    """Monotonic seconds, for the health of the watch alone: pauses are real ones."""
 
     def spread(self, pause: float) -> float:
         """A random part of a pause, so that the informers do not reconnect at the same time."""

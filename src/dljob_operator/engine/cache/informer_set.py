@@ -226,10 +226,10 @@ class InformerSet:
                         for obj in informer.store.owned(uid, namespace):
                             yield from _orphan(kinds, OWNED_KINDS[owned], obj)
 
-    def view(self, objs: Sequence[Object]) -> CacheView:
-        """Return what a run for the jobs `objs` gets of the cache."""
+    def view(self, resources: Sequence[Object]) -> CacheView:
+        """Return what a run for the jobs `resources` gets of the cache."""
         owned = {}
-        for obj in objs:
+        for obj in resources:
             uid, namespace = uid_of(obj), namespace_of(obj)
             found = owned[uid] = {name: self._owned_by(name, uid, namespace) for name in self._owned}
             batch_jobs = [uid_of(one) for one in found.get(_BATCH_JOB, ())]
@@ -369,9 +369,9 @@ class InformerSet:
         self._seen.note(uid_of(obj), version_of(obj), leaving=is_leaving(obj), gone=change.new is None)
 
 
-def flow_of(target: str, obj: Object) -> Flow:
+def flow_of(target: str, resource: Object) -> Flow:
     """The flow of a job in the queue; a cluster-scoped object has the namespace ""."""
-    return Flow(target, namespace_of(obj))
+    return Flow(target, namespace_of(resource))
 
 
 def _resource_of(kind: OwnedKind) -> ApiResource:

@@ -151,8 +151,8 @@ class LeaderElector:
         on_lost: Callable[[], None],
         timings: LeaseTimings | None = None,
     ) -> None:
-        self.timings = timings or LeaseTimings()
-        self._api = api.with_own_connections().with_timeout(self.timings.deadline / 2)
+        self._timings = timings or LeaseTimings()
+        self._api = api.with_own_connections().with_timeout(self._timings.deadline / 2)
         self._name = name
         self._identity = identity
         self._on_lost = on_lost
@@ -174,7 +174,7 @@ class LeaderElector:
         self._guard.start()
 
     def attempt(self) -> tuple[str, dict[str, Any]] | None:
-        """Acquire or renew the Lease once, without the threads.
+        """Acquire or renew the Lease once.
 
         Returns a log message with its fields if this operator does not hold the Lease after it, and None if it does. It
         raises nothing: any error is a failed attempt, since only the deadline decides what follows.
@@ -199,7 +199,7 @@ class LeaderElector:
 
     def seconds_left(self) -> float:
         """For how long it certainly is, without a further renewal; 0 or less if it may not be any more."""
-        return self._renewed + self.timings.deadline - boottime() if self.elected.is_set() else 0.0
+        return self._renewed + self._timings.deadline - boottime() if self.elected.is_set() else 0.0
 
     def not_ready(self) -> str:
         """Why this operator can neither lead nor take over, "" if it can. A standby is ready."""
@@ -217,7 +217,7 @@ class LeaderElector:
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
-        self._thread.join(self.timings.deadline)
+        self._thread.join(self._timings.deadline)
         if not self.elected.is_set() or self._thread.is_alive():
             return  # a request that hangs would let this one hang too; the Lease expires by itself
         try:
@@ -236,29 +236,29 @@ class LeaderElector:
                 message, values = problem
                 _LOG.info(message, extra=logs.fields(**values))
             logged = problem
-            self._stopping.wait(self.timings.pause(has_failed=problem is not None and self.elected.is_set()))
+            self._stopping.wait(self._timings.pause(has_failed=problem is not None and self.elected.is_set()))
 
     def _watch_deadline(self) -> None:
         """Call `on_lost` once the Lease was not renewed for the deadline."""
         with self._changed:
             while not self._stopping.is_set():
-                left = self._renewed + self.timings.deadline - boottime() if self.elected.is_set() else math.inf
+                left = self._renewed + self._timings.deadline - boottime() if self.elected.is_set() else math.inf
                 if left <= 0:
                     break
                 # A wait does not count the time for which the machine is suspended, so it must be short.
-                self._changed.wait(None if left == math.inf else min(left, self.timings.period))
+                self._changed.wait(None if left == math.inf else min(left, self._timings.period))
         if self._stopping.is_set():
             return
         _LOG.error(
             "leadership lost",
-            extra=logs.fields(identity=self._identity, not_renewed_seconds=self.timings.deadline),
+            extra=logs.fields(identity=self._identity, not_renewed_seconds=self._timings.deadline),
         )
         self._on_lost()
 
     def _set_renewed(self, moment: float) -> None:
         with self._changed:
             self._renewed = moment
-            self.on_renewed(moment + self.timings.deadline)
+            self.on_renewed(moment + self._timings.deadline)
             self._changed.notify_all()
 
     def _try_acquire(self) -> tuple[str, dict[str, Any]] | None:
@@ -271,13 +271,13 @@ class LeaderElector:
             if lease is not None:
                 # The holder may have renewed it at any time until the response.
                 self._observation = observe_lease(lease, self._observation, self._answered)
-            action = decide_action(lease, self._identity, self._observation, began, self.timings.duration)
+            action = decide_action(lease, self._identity, self._observation, began, self._timings.duration)
             if action is LeaseAction.WAIT:
                 if self.elected.is_set():  # another process took the Lease while the API server was unreachable
                     self._set_renewed(-math.inf)
                 assert lease is not None
                 return "standing by", {"leader": lease["spec"]["holderIdentity"]}
-            body = build_lease(lease, self._identity, self._name, self.timings, datetime.now(UTC))
+            body = build_lease(lease, self._identity, self._name, self._timings, datetime.now(UTC))
             if action is LeaseAction.CREATE:
                 answer = self._api.request("POST", self._leases, body)
             else:

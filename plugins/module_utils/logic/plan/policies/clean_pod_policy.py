@@ -164,7 +164,7 @@ def leaves_nothing(job: DLJob) -> bool:
     return is_refused(job) and never_ran
 
 
-def never_began(status: Mapping[str, Any]) -> bool:
+def was_invalid_at_rest(status: Mapping[str, Any]) -> bool:
     """Whether the job was invalid from its beginning, or since it was suspended: then no pod of it is to be kept.
 
     Of one that ran, that Kubernetes refused a pod, and that an edit then made invalid, cleanPodPolicy has decided.

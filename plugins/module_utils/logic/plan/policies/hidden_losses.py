@@ -13,6 +13,7 @@ from __future__ import annotations
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.losses import Loss
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import REASON_WORKER_LOST
 from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -20,7 +21,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 WINDOW = 5
 """Seconds from the loss to the exit, by the kubelets' clocks, which are within a second of each other."""
-REASON = "WorkerLost"
 
 
 def find(job: DLJob, framework: Framework, current: Observed, last: Loss | None) -> tuple[PodState, ...]:
@@ -46,4 +46,4 @@ def _follows(pod: PodState, last: Loss) -> bool:
 def explain(pod: PodState, last: Loss) -> Failure:
     """Why the replica starts again."""
     message = f"{pod.display_name} has exited with 0 because of the loss of {last.replica}: {last.message}"
-    return Failure(REASON, message, pod.name, pod.container, 0)
+    return Failure(REASON_WORKER_LOST, message, pod.name, pod.container, 0)

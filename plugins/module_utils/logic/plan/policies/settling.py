@@ -19,14 +19,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_FAIL_JOB
 
-REASON = (
+_SENTENCE = (
     "the {} has exited with 0: waiting up to {:.0f} s for the replicas that compute, whose failure would still count"
 )
 
 
 def reason(job: DLJob) -> str:
     """What the status says meanwhile. It does not change while one replica after the other ends."""
-    return REASON.format(job.success_target.type, clean_pod_policy.GRACE_PERIOD)
+    return _SENTENCE.format(job.success_target.type, clean_pod_policy.GRACE_PERIOD)
 
 
 def fails(job: DLJob, framework: Framework, observed: Observed, unfinished: Observed, now: datetime) -> bool:
