@@ -11,7 +11,7 @@ DOCUMENTS = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / 
 
 _PROGRAM = (
     r"(?:make|kubectl|kind|helm|docker|molecule|ansible-[a-z]+|dljob-operator|python|pip|git|"
-    r"\.(?= [./])|\.venv/bin/\S+|[A-Z_]+=\S+ (?:make|python|molecule|kubectl|dljob-operator))"
+    r"\.(?= [./])|\.venv/bin/\S+|[A-Z_]+=\S+ (?:make|(?:\.venv/bin/)?python|molecule|kubectl|dljob-operator))"
 )
 _BLOCK = re.compile(rf"^(?: {{4,}})?(?:\$ )?({_PROGRAM} .*|make)$")
 _INLINE = re.compile(rf"`({_PROGRAM} [^`\n]+|make)`")
