@@ -192,6 +192,17 @@ def test_a_partition_ends(proxy: Proxy) -> None:
     assert request(proxy).status == 200
 
 
+def test_it_ends_while_a_watch_is_open(proxy: Proxy) -> None:
+    with Proxy("b", proxy.server, None, Trail(), Injector()) as ending:
+        arm(ending, "watch silent", 60)
+        connection = http.client.HTTPConnection(ending.url.removeprefix("http://"), timeout=20)
+        connection.request("GET", f"{PODS}?watch=true")
+        connection.getresponse()
+        began = time.monotonic()
+    connection.close()
+    assert time.monotonic() - began < 10
+
+
 def test_every_duration_of_a_half_open_request_exceeds_the_clients_timeout() -> None:
     """A reconcile gives up after 30 s."""
     assert BY_NAME["half-open"].seconds[0] > 30
