@@ -31,7 +31,7 @@ def test_a_hook_takes_its_program_from_the_environment_that_requirements_pin(hoo
     assert wrapper == "hack/in-venv.sh"
     if program == "python":
         module = ROOT / "hack" / rest[1].replace(".", "/")
-        assert rest[0] == "-m" and (module / "__main__.py").is_file()
+        assert rest[0] == "-m" and ((module / "__main__.py").is_file() or module.with_suffix(".py").is_file())
     else:
         assert PROGRAMS.get(program, program) in PINNED
 
