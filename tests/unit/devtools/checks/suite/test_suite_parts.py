@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,9 @@ def test_a_test_with_daemons_is_tried_again_and_one_that_computes_is_not() -> No
     steps = [step for step in (*plan.plan(PARTS).steps, *plan.quick().steps) if step.kind == plan.PYTEST]
     once = {step.name for step in steps if "--reruns" not in step.arguments}
     assert once == {"unit", "oldest", "collection"}
+
+
+def test_pytest_passes_over_no_folder_with_tests(pytestconfig: pytest.Config) -> None:
+    patterns = pytestconfig.getini("norecursedirs")
+    names = {part for path in (ROOT / "tests").rglob("test_*.py") for part in path.relative_to(ROOT).parts[:-1]}
+    assert [name for name in sorted(names) if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []
