@@ -50,8 +50,8 @@ def saved(folder: Path, config: str = "c.json", layers: tuple[str, ...] = LAYERS
 def pushed(folder: Path, registry: Recorder, **sources: str) -> Any:
     index = BlobIndex(folder / "blobs.json")
     index.known.update(sources)
-    push.push_saved(folder, registry, "docker.io/a/b", "1", index)
-    return registry.manifests["docker.io/a/b:1"]
+    push.push_saved(folder, registry, "registry.example/a/b", "1", index)
+    return registry.manifests["registry.example/a/b:1"]
 
 
 def test_plain_layers_are_uploaded_once(tmp_path: Path) -> None:
@@ -112,5 +112,5 @@ def test_a_failed_export_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     client.chmod(0o755)
     monkeypatch.setattr(push.Registry, "tagged_config", lambda *_: "")
     with pytest.raises(ClusterError, match="docker save b:1"):
-        push.push_image(Engine("own", client, {}), 1, "b:1", "docker.io/a/b", "1", tmp_path)
+        push.push_image(Engine("own", client, {}), 1, "b:1", "registry.example/a/b", "1", tmp_path)
     assert list(tmp_path.iterdir()) == [client]

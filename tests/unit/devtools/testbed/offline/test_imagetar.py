@@ -48,7 +48,7 @@ def test_equal_input_is_an_equal_image(tmp_path: Path) -> None:
 
 def test_archive_is_what_docker_load_reads(tmp_path: Path) -> None:
     shared, own = layer(tmp_path, "a", "shared"), layer(tmp_path, "b", "own")
-    first = Image(("registry.k8s.io/a:1", "registry.k8s.io/a:2"), (shared,), ("/a", "serve"))
+    first = Image(("registry.example/a:1", "registry.example/a:2"), (shared,), ("/a", "serve"))
     second = Image(("b:1",), (shared, own), (), ("container=docker",), {"StopSignal": "SIGRTMIN+3"})
     with tarfile.open(fileobj=io.BytesIO(archive_of(first, second))) as tar:
         names = tar.getnames()
@@ -59,7 +59,7 @@ def test_archive_is_what_docker_load_reads(tmp_path: Path) -> None:
                 data = member(tar, path).read()
                 assert "sha256:" + hashlib.sha256(data).hexdigest() == expected.digest
     assert len(names) == len(set(names)), "a shared layer is written once"
-    assert entries[0]["RepoTags"] == ["registry.k8s.io/a:1", "registry.k8s.io/a:2"]
+    assert entries[0]["RepoTags"] == ["registry.example/a:1", "registry.example/a:2"]
     assert configs[0]["config"]["Entrypoint"] == ["/a", "serve"]
     assert "Entrypoint" not in configs[1]["config"] and configs[1]["config"]["StopSignal"] == "SIGRTMIN+3"
     assert configs[1]["rootfs"]["diff_ids"] == [shared.digest, own.digest]

@@ -12,15 +12,15 @@ from devtools.testbed.offline import nodeimage
 
 
 def test_kubeadms_images_by_their_short_names() -> None:
-    listing = "W1121 warning: something\nregistry.k8s.io/etcd:3.6.5-0\nregistry.k8s.io/coredns/coredns:v1.12.1\n"
+    listing = "W1121 warning: something\nregistry.example/etcd:3.6.5-0\nregistry.example/coredns/coredns:v1.12.1\n"
     assert nodeimage.pinned_images(listing) == {
-        "etcd": "registry.k8s.io/etcd:3.6.5-0",
-        "coredns": "registry.k8s.io/coredns/coredns:v1.12.1",
+        "etcd": "registry.example/etcd:3.6.5-0",
+        "coredns": "registry.example/coredns/coredns:v1.12.1",
     }
 
 
 def test_sandbox_image_is_read_from_kinds_configuration() -> None:
-    assert nodeimage.sandbox_image('  sandbox_image = "registry.k8s.io/pause:3.10"\n') == "registry.k8s.io/pause:3.10"
+    assert nodeimage.sandbox_image('  sandbox_image = "registry.example/pause:3.10"\n') == "registry.example/pause:3.10"
     with pytest.raises(ClusterError):
         nodeimage.sandbox_image("")
 
