@@ -10,7 +10,7 @@ import socket
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
@@ -130,7 +130,8 @@ class EmbeddedEngine:
             if self._deadline is not None:
                 self._elector = self._create_elector(api, runner, self._deadline)
             self._health.checks.append(runner.problem)  # of a standby too, whose fork server is loaded
-            self._health.ready_checks += [lambda: _not_loaded(runner), *self._ready_to_stand_by()]
+            standing_by = [] if self._elector is None else [self._elector.not_ready]
+            self._health.ready_checks += [lambda: _not_loaded(runner), *standing_by]
             if self._elector is not None and not self._stand_by(self._elector):
                 runner.close()
                 return 0
@@ -174,9 +175,6 @@ class EmbeddedEngine:
         elector = LeaderElector(api, lease, _identity(), lost, _lease_timings(options))
         elector.on_renewed = deadline.extend
         return elector
-
-    def _ready_to_stand_by(self) -> list[Callable[[], str]]:
-        return [] if self._elector is None else [self._elector.not_ready]
 
     def _stand_by(self, elector: LeaderElector) -> bool:
         """Stand by with Ansible loaded until this process is the leader; return False if it must stop instead."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import fcntl
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -18,6 +17,7 @@ import yaml
 from devtools.lab.chaos.webhook import CONTROL_PLANE, own_address
 from devtools.testbed.base.settings import Settings
 from devtools.testbed.cluster import kueue
+from devtools.testbed.operator import free_port
 from kubernetes import client, config
 
 from support.certificates import write_rsa_certificate
@@ -193,7 +193,7 @@ class _Installation:
         self.home = f"kueue-{uuid.uuid4().hex[:6]}"
         self.log = folder / "kueue.log"
         host = _address_for_the_api_server(self.core)
-        port, self.health = _free_port(host), _free_port("127.0.0.1")
+        port, self.health = free_port(host), free_port()
         names = [*kueue.CERTIFICATE_NAMES, f"DNS:{kueue.SERVICE}.{self.home}.svc", f"IP:{host}"]
         self.files = write_rsa_certificate(folder, names, kueue.CERTIFICATE_DAYS)
         self.endpoint = kueue.Endpoint(host, port, self.files[0].read_text())
@@ -361,8 +361,3 @@ def _ignored(status: int) -> Iterator[None]:
 def _address_for_the_api_server(core: Any) -> str:
     (node, *_) = core.list_node(label_selector=CONTROL_PLANE).items
     return own_address(next(one.address for one in node.status.addresses if one.type == "InternalIP"))
-
-
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as server:
-        return int(server.getsockname()[1])

@@ -93,9 +93,8 @@ class OperatorProcess:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_GRACE)
         for pid in left:  # also one in a session of its own, such as an ansible-runner of a peer
-            if pid in usage.tree(pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
         if self._copier is not None:
             self._copier.join(10)
@@ -201,10 +200,9 @@ def bridge_command(binary: str, shim: Path) -> tuple[str, ...]:
     return sys.executable, str(Path(__file__).with_name("ansible_operator.py")), binary, "--shim", str(shim)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(host: str = "127.0.0.1") -> int:
+    with socket.create_server((host, 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def metrics(address: str) -> str:

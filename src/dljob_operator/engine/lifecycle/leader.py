@@ -26,7 +26,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.failed_check import FailedCheck
-from dljob_operator.options import LEADER_ELECTION_ID
+from dljob_operator.options import (
+    LEADER_ELECT_LEASE_DURATION,
+    LEADER_ELECT_RENEW_DEADLINE,
+    LEADER_ELECT_RETRY_PERIOD,
+    LEADER_ELECTION_ID,
+)
 
 _LOG = logging.getLogger(__name__)
 LEASE = LEADER_ELECTION_ID.default
@@ -51,9 +56,9 @@ class LeaseTimings:
     """Times in seconds. A leader renews the Lease every `period` and gives up after `deadline` without success. That is
     well before a standby may take the Lease, which is `duration` after it observed the last renewal."""
 
-    duration: float = 6.0
-    deadline: float = 4.0
-    period: float = 1.0
+    duration: float = LEADER_ELECT_LEASE_DURATION.of({})
+    deadline: float = LEADER_ELECT_RENEW_DEADLINE.of({})
+    period: float = LEADER_ELECT_RETRY_PERIOD.of({})
 
     def pause(self, has_failed: bool) -> float:
         """The time until the next attempt, also after a leader's that ``has_failed``."""
