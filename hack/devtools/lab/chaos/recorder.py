@@ -36,7 +36,7 @@ class Recorder:
 
     @contextmanager
     def history(self) -> Iterator[History]:
-        """The history, which nobody else reads or changes meanwhile."""
+        """The history, which no other thread reads or changes meanwhile."""
         with self._lock:
             yield self._history
 

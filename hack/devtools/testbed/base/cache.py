@@ -1,4 +1,4 @@
-"""The cache: keys that depend on the content of the inputs, and entries that nobody sees half-made."""
+"""The cache: keys that depend on the content of the inputs, and entries that are never seen half-made."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def start(
 
 
 def identity(child: subprocess.Popen[bytes]) -> ProcessId:
-    """The identity of a child that nobody has waited for, so that it exists, be it as a zombie."""
+    """The identity of a child that was not waited for, so that it exists, be it as a zombie."""
     found = identify(child.pid)
     assert found is not None
     return found
