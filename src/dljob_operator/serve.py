@@ -63,7 +63,7 @@ def serve(signals: SignalThread, options: argparse.Namespace) -> int:
     runner = operator.start_runner()
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
-        bridge = BridgeController(theirs, api, runner, operator.settings)
+        bridge = BridgeController(theirs, api, runner, operator.settings, supervise.flags_of(command))
         controllers: list[BridgeController | Controller] = [bridge]
         if ours:
             _LOG.info(

@@ -1,6 +1,7 @@
-"""A queue of jobs whose requeue annotation must be written, so that ansible-operator reconciles them.
+"""A queue of jobs that a worker must reconcile, or whose requeue annotation makes ansible-operator do so.
 
-It replaces the work queue of the embedded engine and gets the same events, but ansible-operator decides when to run.
+It replaces the work queue of the embedded engine and gets the same events, but ansible-operator has the first run.
+"Annotation" stands for both here; `controller` chooses.
 The states of a job are
 
     unknown     no run was seen: ansible-operator will run it, and that run will see all changes so far
@@ -9,7 +10,8 @@ The states of a job are
     running     changes during the run requeue the job afterwards, except the writes of the run itself
 
 A replica of the operator that is not the leader sees no runs, so it writes no annotations. Events come in bursts, so
-an annotation waits a moment for further ones. ansible-operator retries failed runs.
+an annotation waits a moment for further ones. ansible-operator retries failed runs, for which it has a backoff; the
+bridge's own it learns of by an annotation.
 
 ansible-operator runs the jobs of a kind in the order of their events. So that the pods of new jobs come before the
 statuses of others, as in the embedded engine, annotations wait while new jobs of their kind do: of these as many come
@@ -51,6 +53,7 @@ class _Job:
     target: str = ""
     next_run: NextRun = NextRun.ORDINARY
     failed: bool = False
+    by_bridge: bool = False
     dirty: set[Written | None] = field(default_factory=set)
 
 
@@ -107,8 +110,8 @@ class RequeueQueue:
             self._forget_new(key)
             self._schedule.discard(key)
 
-    def request(self, key: str, *, reconciled_before: bool = False) -> Turn:
-        """Record that ansible-operator wants a run, which begins later; return when it has its turn.
+    def request(self, key: str, *, reconciled_before: bool = False, by_bridge: bool = False) -> Turn:
+        """Record that ansible-operator wants a run, or the bridge, which begins later; return when it has its turn.
 
         `reconciled_before` says that an earlier process may have reconciled the job: after a start all jobs seem new.
         """
@@ -116,8 +119,9 @@ class RequeueQueue:
             self._note_first_run(key)
             is_first = key not in self._jobs
             job = self._jobs.setdefault(key, _Job())
-            by_itself = job.annotated_at == -math.inf and not job.failed and not (is_first and reconciled_before)
-            job.annotated_at = self._clock()
+            is_known = by_bridge or job.failed or (is_first and reconciled_before)
+            by_itself = job.annotated_at == -math.inf and not is_known
+            job.annotated_at, job.by_bridge = self._clock(), by_bridge
             self._schedule.discard(key)
             may_share = job.next_run is NextRun.ORDINARY
             if by_itself:  # neither for an annotation nor to try again: a user has created or changed the job
@@ -153,12 +157,19 @@ class RequeueQueue:
             if job.running:
                 return None
             news, job.dirty = bool(job.dirty), set()
-            if not ok:
-                return None
-            delay = 0.0 if next_run is NextRun.CONTINUING else SETTLE if news else again_after
+            if ok:
+                delay = 0.0 if next_run is NextRun.CONTINUING else SETTLE if news else again_after
+            else:
+                delay = 0.0 if job.by_bridge else None  # ansible-operator repeats its own runs
             if delay is not None:
                 self._annotate_after(key, delay)
             return delay
+
+    def has_failed(self, key: str) -> bool:
+        """Whether the last run of the job has failed: ansible-operator must try again, which has a backoff for it."""
+        with self._changed:
+            job = self._jobs.get(key)
+            return job is not None and job.failed
 
     def postponed(self, key: str) -> None:
         """Record that a run did not begin the job after all; it waits for its next turn."""

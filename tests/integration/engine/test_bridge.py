@@ -127,6 +127,11 @@ def gate(serve: Callable[..., Served], tmp_path: Path) -> Iterator[Path]:
     path.touch()
 
 
+def annotation(jobs: Jobs) -> str | None:
+    found: str | None = jobs.get("a")["metadata"].get("annotations", {}).get(REQUEUE_ANNOTATION)
+    return found
+
+
 @pytest.mark.parametrize("long_lived", [False, True], ids=["forked", "long-lived"])
 def test_a_pods_status_is_a_reason_to_run(serve: Callable[..., Served], jobs: Jobs, long_lived: bool) -> None:
     served = serve(long_lived=long_lived)
@@ -134,15 +139,16 @@ def test_a_pods_status_is_a_reason_to_run(serve: Callable[..., Served], jobs: Jo
     run = served.wait_run("a", 1)
     single = None if long_lived else {"name": "a", "namespace": jobs.namespace}
     assert (run["say"], run["pods"], run["single"]) == ("{{ 1 + 1 }}", {}, single)
-    assert REQUEUE_ANNOTATION not in jobs.get("a")["metadata"].get("annotations", {})
+    assert annotation(jobs) is None
     jobs.create_pod("a-0", owner)
     until(lambda: "a-0" in served.runs("a")[-1]["pods"], "the pod is in a snapshot")
     jobs.pod_phase("a-0", "Running")
     until(lambda: served.runs("a")[-1]["pods"] == {"a-0": "Running"}, f"its phase is in a snapshot\n{served.log}")
-    first = jobs.get("a")["metadata"]["annotations"][REQUEUE_ANNOTATION]
+    first = annotation(jobs)
+    assert bool(first) is not long_lived, "a worker needs no run of ansible-operator"
     jobs.delete_pod("a-0")
     until(lambda: served.runs("a")[-1]["pods"] == {}, "its end is in a snapshot")
-    assert jobs.get("a")["metadata"]["annotations"][REQUEUE_ANNOTATION] != first
+    assert (annotation(jobs) != first) is not long_lived
     assert served.stop() == 0
     assert "operator: stopped" in served.log
     assert "cold" not in served.log

@@ -21,6 +21,7 @@ from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun
 from dljob_operator.ansible_operator_bridge.run_queue import RunQueue
+from dljob_operator.ansible_operator_bridge.supervise import Flags
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import ApiResource
@@ -69,7 +70,8 @@ def change_the_job(bridge: BridgeController, type_: str, version: str = "2") -> 
 
 def bridge_of(api: KubeApi, runner: NoRuns | None = None) -> BridgeController:
     """A bridge whose cache has one job, after a run of it."""
-    made = BridgeController([Watch(ECHO)], api, cast(Runner, runner or NoRuns()), ControllerSettings(max_concurrent=1))
+    settings = ControllerSettings(max_concurrent=1)
+    made = BridgeController([Watch(ECHO)], api, cast(Runner, runner or NoRuns()), settings, Flags())
     kind_of(made.informers, str(ECHO)).api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     change_the_job(made, "ADDED", "1")
     made.requeues.begin("1")

@@ -140,6 +140,19 @@ def test_ansible_operator_retries_failed_runs(requeues: RequeueQueue, clock: Clo
     assert due(requeues) == []
 
 
+def test_ansible_operator_tries_again_what_the_bridge_failed_to_do(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues)
+    assert requeues.request("a", by_bridge=True).line is Line.OWNED
+    assert not requeues.has_failed("a")
+    assert after_a_run(requeues, ok=False) == 0.0
+    assert (due(requeues), requeues.has_failed("a")) == (["a"], True)
+    requeues.request("a")
+    assert after_a_run(requeues, ok=False) is None, "it repeats its own runs"
+    requeues.request("a")
+    after_a_run(requeues)
+    assert not requeues.has_failed("a")
+
+
 def test_overlapping_runs_end_with_the_last(requeues: RequeueQueue) -> None:
     requeues.begin("a")
     requeues.begin("a")
