@@ -18,7 +18,7 @@ from pathlib import Path
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
-from dljob_operator.ansible_operator_bridge import artifacts, command, events
+from dljob_operator.ansible_operator_bridge import artifacts, command, events, split
 from dljob_operator.ansible_operator_bridge.annotate import annotate
 from dljob_operator.ansible_operator_bridge.command import Command, Input, JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
@@ -27,10 +27,10 @@ from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
 from dljob_operator.ansible_operator_bridge.supervise import Flags
 from dljob_operator.ansible_operator_bridge.worker_runs import WorkerRuns
 from dljob_operator.engine.cache import nesting
-from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind
+from dljob_operator.engine.cache.informer_set import WatchedKind
 from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION, Change, is_leaving, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object, custom
-from dljob_operator.engine.controller import Runner
+from dljob_operator.engine.controller import Controller, Runner
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.events import EventRecorder
@@ -56,10 +56,12 @@ _WRITERS = 2
 class BridgeController:
     """Serves the runs of ansible-operator and requeues jobs. Any thread may call `prepare` and `run`.
 
-    `start` returns immediately, and `stop` when all threads have ended. Where
-    ansible-operator elects no leader, workers reconcile a job whose owned objects have changed without an annotation.
-    `informers` fill the cache, and `requeues` and
-    `worker_runs` are the two queues: annotations to write, and runs that wait for a worker.
+    What ansible-operator cannot load of `watches` (see `split`) the embedded engine reconciles, with the same cache.
+
+    Where it elects no leader, workers reconcile a job whose owned objects have changed without an annotation.
+
+    `start` returns immediately, and `stop` when all threads have ended. `informers` fill the cache; `requeues` and
+    `worker_runs` are the two queues: jobs to requeue, and runs that wait for a worker.
     """
 
     def __init__(
@@ -73,20 +75,25 @@ class BridgeController:
         self._api = api
         self._elects_leader = flags.elects_leader
         self._runner = runner
-        self._settings = settings = dataclasses.replace(settings, reconcile_period=flags.reconcile_period)
+        self._settings = dataclasses.replace(settings, reconcile_period=flags.reconcile_period)
         self._numbers = itertools.count(1)
         self.requeues = RequeueQueue(on_change=runner.changes.increment)
         self._inputs = InputFolders()
-        self.informers = InformerSet(watches, api, settings, self.requeues, self._job_changed)
+        theirs, ours = split.split(watches)
+        # One cache for both: the objects that jobs own are watched and decoded once.
+        self._embedded = Controller(watches, api, runner, settings)
+        self.informers = self._embedded.informers
+        self.informers.redirect(theirs, self.requeues, self._job_changed)
         self._orphans = OrphanCollector(api, self.informers.orphans)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
         self._outcome_handler = OutcomeHandler(self.requeues, EventRecorder(api), Metrics())
-        self.worker_runs = WorkerRuns(self.informers, runner, self.requeues, self._outcome_handler, settings)
+        self.worker_runs = WorkerRuns(self.informers, runner, self.requeues, self._outcome_handler, self._settings)
         self._reading = threading.Lock()
         annotations = Work(
             self.requeues.get, self._requeue_all, self.requeues.failed, self.requeues.close, threads=_WRITERS
         )
-        self._workers = Workers([annotations, self.worker_runs.work], self.informers, runner)
+        works = [annotations, self.worker_runs.work, *([self._embedded.work] if ours else [])]
+        self._workers = Workers(works, self.informers, runner)
 
     def start(self) -> None:
         self._workers.start()
@@ -99,6 +106,7 @@ class BridgeController:
             self._workers.problem()
             or self.informers.problem()
             or stalled(self.worker_runs, self.informers, self._settings.run_timeout)
+            or stalled(self._embedded.queue, self.informers, self._settings.run_timeout)
         )
 
     def stop(self, grace: float) -> None:
