@@ -254,7 +254,7 @@ def _target(watch: Watch, path: Path) -> str | None:
     if final is not None and (final.role or final.playbook):
         choices.append((final.role or final.playbook, True))
     for candidate, finalizing in choices:
-        if candidate is not None and candidate.resolve() == path.resolve():
+        if candidate is not None and (candidate == path or candidate.resolve() == path.resolve()):
             return target_name(watch, finalizing=finalizing)
     return None
 
