@@ -261,9 +261,9 @@ class TestNewJobsComeFirst:
 
     def test_a_new_job_that_nobody_runs_holds_nothing_back_for_long(self, requeues: RequeueQueue, clock: Clock) -> None:
         assert due(requeues) == []
-        clock.now += NEW_JOB_TIMEOUT / 2
+        clock.now += NEW_JOB_TIMEOUT - SETTLE
         requeues.request("new-0")
-        clock.now += NEW_JOB_TIMEOUT / 2
+        clock.now += 2 * SETTLE
         assert due(requeues) == [], "others of them have their turn"
         clock.now += NEW_JOB_TIMEOUT
         assert due(requeues) == ["old"]
