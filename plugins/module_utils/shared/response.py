@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared import json_codec
+
 _LONGEST_TEXT = 500
 """Characters of a response that is not the API server's JSON, such as the page of a proxy."""
 
@@ -49,7 +51,7 @@ def decode(status: int, data: bytes) -> dict[str, Any]:
     if not is_success(status):
         raise error_of(status, data)
     try:
-        content = json.loads(data) if data else {}
+        content = json_codec.decode(data) if data else {}
     except ValueError:
         content = None
     if not isinstance(content, dict):
