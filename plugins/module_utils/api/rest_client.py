@@ -75,7 +75,7 @@ class RestClient:
         self.executor.close()
         if self._transfers is not None:
             self._transfers.close()
-        self.connection.pool.clear()
+        self.connection.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def request(
@@ -90,17 +90,13 @@ class RestClient:
         steps = answered(ApiRequest(method, path, body, query, content_type))
         if self._transfers is None:
             return drive(steps, self._send, time.sleep)
-        (response,) = self._transfers.each([steps])
-        found: dict[str, Any] = response
-        return found
+        return self._transfers.one(steps)
 
     def run(self, steps: Steps[Result]) -> Result:
         """Run ``steps``, whose requests get decoded responses, or :class:`ApiError`."""
         if self._transfers is None:
             return drive(steps, self._ask, time.sleep)
-        (result,) = self._transfers.each([resolve(steps, answered)])
-        found: Result = result
-        return found
+        return self._transfers.one(resolve(steps, answered))
 
     def each(
         self,

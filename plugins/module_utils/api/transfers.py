@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.attempts import NoResponse, Response
-from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Steps
+from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Result, Steps
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
     ApiRequest,
     Connection,
@@ -68,8 +68,15 @@ class Transfers:
         No more of them run at a time than ``at_once`` says, which is called before each start and after each end.
         Raises the error of the first steps that failed, after all others have ended.
         """
-        with self._borrowed() as loop:
+        with self._borrowed(shares=True) as loop:
             return loop.run(every, lambda: min(at_once(), self._share()))
+
+    def one(self, steps: Steps[Result]) -> Result:
+        """Run steps alone and return their result. It takes nothing from the share of the callers of :meth:`each`."""
+        with self._borrowed(shares=False) as loop:
+            (result,) = loop.run([steps], lambda: 1)
+        found: Result = result
+        return found
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -83,12 +90,12 @@ class Transfers:
         return max(1, self._width // max(1, self._busy))
 
     @contextlib.contextmanager
-    def _borrowed(self) -> Iterator[_Loop]:
+    def _borrowed(self, *, shares: bool) -> Iterator[_Loop]:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the connections are closed")
             loop = self._idle.pop() if self._idle else None
-            self._busy += 1
+            self._busy += shares
         try:
             loop = loop or _Loop(self._settings, self._width)
             yield loop
@@ -98,7 +105,7 @@ class Transfers:
             raise
         finally:
             with self._lock:
-                self._busy -= 1
+                self._busy -= shares
                 if loop is not None and not self._is_closed:
                     self._idle.append(loop)
                     loop = None

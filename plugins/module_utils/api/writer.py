@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import generated, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.event_sender import EventSender
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Steps, ask
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import (
@@ -109,8 +110,11 @@ def _replacement(manifest: Resource, present: Resource) -> Resource:
 class Writer:
     """Writes the objects of one job. With ``dry_run`` the API server validates every write and stores none."""
 
-    def __init__(self, api: RestClient, resource: Resource, dry_run: bool = False) -> None:
+    def __init__(
+        self, api: RestClient, resource: Resource, dry_run: bool = False, sender: EventSender | None = None
+    ) -> None:
         self._api = api
+        self._sender = sender
         self._resource = resource
         self._uid = str(resource["metadata"].get("uid") or "")
         self._namespace = str(resource["metadata"]["namespace"])
@@ -393,12 +397,19 @@ class Writer:
         return self._api.run(ask(ApiRequest("PATCH", path, patch, self._query, JSON_PATCH, METADATA)))
 
     def events(self, notes: Iterable[EventNote], now: datetime) -> list[str]:
-        """Create Events on the job and return the errors. Nothing is retried: the status has the same information."""
+        """Create Events on the job, later where there is a sender, and return the errors, with a sender those of
+        earlier Events. Nothing is retried: the status has the same information."""
+        path = paths.collection("v1", "Event", self._namespace)
+        made = [
+            ApiRequest("POST", path, event_of(self._resource, note, now), self._query, accept=METADATA)
+            for note in notes
+        ]
+        if self._sender is not None:
+            return self._sender.send(made)
         problems = []
-        for note in notes:
-            event = event_of(self._resource, note, now)
+        for event in made:
             try:
-                self._api.request("POST", paths.collection("v1", "Event", self._namespace), event, self._query)
+                self._api.run(ask(event))
             except ApiError as e:
                 problems.append(f"Event: {e.message}")
         return problems

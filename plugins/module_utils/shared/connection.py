@@ -75,6 +75,12 @@ class Connection:
         self._credentials: dict[str, str] = {}
         self._credentials_until = 0.0
 
+    def close(self) -> None:
+        """Close urllib3's connections that are not in use."""
+        self.pool.clear()
+        if self._direct is not None:
+            self._direct[0].close()
+
     @property
     def server(self) -> str:
         """The URL of the API server."""
