@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
+from dljob_operator.json_codec import loads
+
 
 def text_of(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
@@ -29,10 +31,10 @@ class JsonTexts(Sequence[Any]):
     @overload
     def __getitem__(self, index: slice) -> JsonTexts: ...
     def __getitem__(self, index: int | slice) -> Any:
-        return JsonTexts(self.texts[index]) if isinstance(index, slice) else json.loads(self.texts[index])
+        return JsonTexts(self.texts[index]) if isinstance(index, slice) else loads(self.texts[index])
 
     def __iter__(self) -> Iterator[Any]:
-        return map(json.loads, self.texts)
+        return map(loads, self.texts)
 
     def __len__(self) -> int:
         return len(self.texts)
