@@ -55,7 +55,7 @@ class ApiRequest:
 
     def encoded(self) -> bytes | None:
         """The body as JSON."""
-        return None if self.body is None else json_codec.encode(self.body)
+        return None if self.body is None else json_codec.dumps(self.body)
 
 
 class TooLate(Exception):

@@ -1,35 +1,42 @@
-"""JSON as bytes: by orjson where it is installed, else by the standard library, with equal results.
-
-What orjson refuses goes to the standard library: lone surrogates, keys that are no strings, integers of more than 64
-bits, and deep nesting, of which the standard library says so by RecursionError.
-"""
+"""JSON by msgspec where it is installed, else by the standard library: the same results and refusals."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 try:
-    import orjson
-except ImportError:  # a laptop's ansible-playbook, or a platform without a wheel
-    orjson = None  # type: ignore[assignment]
+    import msgspec
+except ImportError:  # an optional library, compiled for the platforms of requirements.txt
+    msgspec = None  # type: ignore[assignment]
 
 
-def encode(value: Any) -> bytes:
-    """The shortest JSON of ``value``. Raises TypeError and ValueError as ``json.dumps`` does."""
-    if orjson is not None:
+def loads(text: bytes | str) -> Any:
+    """Decode a document.
+
+    What msgspec refuses, such as half of a surrogate pair, the standard library decodes or refuses. Raises ValueError,
+    also for NaN and infinity, and RecursionError like ``json.loads``.
+    """
+    if msgspec is not None:
         try:
-            return orjson.dumps(value)
-        except TypeError:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            pass
+    return json.loads(text, parse_constant=_refuse)
+
+
+def dumps(value: Any) -> bytes:
+    """Encode what ``loads`` has returned, as UTF-8 without a line break. Raises TypeError and ValueError.
+
+    The standard library encodes what msgspec refuses: half of a surrogate pair, subclasses of strings and numbers.
+    """
+    if msgspec is not None:
+        try:
+            return bytes(msgspec.json.encode(value))
+        except (UnicodeEncodeError, TypeError):
             pass
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def decode(data: bytes) -> Any:
-    """The value of a JSON text. Raises ValueError for anything else, and RecursionError for deep nesting."""
-    if orjson is not None:
-        try:
-            return orjson.loads(data)
-        except ValueError:
-            pass
-    return json.loads(data)
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
