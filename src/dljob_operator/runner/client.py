@@ -296,6 +296,8 @@ class RunnerClient:
                 elif frame.header["type"] == "ready":
                     was_ready = True
                     self._become_ready(ours, frame)
+                elif frame.header["type"] == "warning":
+                    _warn(frame.header["message"])
                 elif frame.header["type"] in _WORKER_MESSAGES:
                     header = dict(frame.header)
                     _LOG.info(_WORKER_MESSAGES[header.pop("type")], extra=logs.fields(**header))
@@ -310,7 +312,7 @@ class RunnerClient:
 
     def _become_ready(self, ours: socket.socket, frame: Frame) -> None:
         for warning in frame.header["warnings"]:
-            _LOG.warning("cannot preload a role or playbook", extra=logs.fields(error=warning))
+            _warn(warning)
         _LOG.info("fork server ready", extra=logs.fields(seconds=frame.header["seconds"]))
         with self._lock:
             self._socket = ours
@@ -376,6 +378,10 @@ def _scratch() -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _warn(problem: str) -> None:
+    _LOG.warning("cannot preload a role or playbook", extra=logs.fields(error=problem))
 
 
 def _result(frame: Frame, request: RunRequest) -> RunResult:
