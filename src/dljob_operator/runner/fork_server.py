@@ -121,6 +121,7 @@ class ForkServer:
         self._idle = limits.idle
         self._lines: dict[bool, deque[tuple[int, float, str, bytes]]] = {True: deque(), False: deque()}
         """The requests that wait for a slot, by whether they are for long-lived workers."""
+        self._to_prepare: list[str] = []
         self._next_line = True
         self._forks = 0
         self._children: dict[int, _Child] = {}
@@ -167,6 +168,11 @@ class ForkServer:
                 self._drain(key.data, key.fd)
         self._end_timed_out()
         self._end_idle()
+        for target in self._to_prepare:
+            self._load(target)
+            if not self._workers(self._playbooks.pool_of(target)):
+                self._fork(None, math.inf, b"", target)
+        self._to_prepare.clear()
         if self._has_time_to_load():
             self._load(next(iter(self._playbooks.unloaded)))
         while any(self._lines.values()) and self._running() < self._concurrency:
@@ -295,6 +301,9 @@ class ForkServer:
         data = self._control.recv(_CHUNK)
         for frame in self._reader.feed(data):
             header = frame.header
+            if header.get("type") == "prepare":
+                self._to_prepare.append(header["target"])
+                continue
             long_lived = header.get("long_lived", "")
             self._lines[bool(long_lived)].append((header["id"], header["timeout"], long_lived, frame.body))
         return bool(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import os
 import signal
 import socket
@@ -104,6 +105,25 @@ def test_a_role_that_is_loaded_for_its_first_batch_is_served_by_the_worker_that_
         one, two = (_words(run.result(120)) for run in runs)
         assert one[0] == two[0], "the same process"
         assert (one[1:], two[1:]) == (["one", "ONE", "ONE.txt"], ["two", "TWO", "TWO.txt"])
+    finally:
+        client.close()
+
+
+def test_a_worker_that_was_started_ahead_serves_the_first_run(
+    targets: list[Target], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    client = RunnerClient(targets, 1, idle=600)
+    for target in ("two", "one"):
+        client.prepare(target)
+    client.start()
+    try:
+        deadline = time.monotonic() + 60
+        while caplog.messages.count("worker started") == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert _words(client.run(_request("one")))[1:] == ["one", "ONE", "ONE.txt"]
+        assert caplog.messages.count("worker started") == 1
     finally:
         client.close()
 
