@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dljob_operator.engine.cache import decoding, transforms
 from dljob_operator.engine.cache.decoding import WHOLE, decoding_of
+from dljob_operator.engine.cache.nesting import UNREADABLE, read_event
 
 WATCHED = {name: kind.cached for name, kind in OWNED_KINDS.items() if kind.cached is not None}
 NAMES = (
@@ -92,6 +93,8 @@ def test_what_is_nested_too_deeply_is_refused_wherever_it_is(path: tuple[str, st
     for decode in (WHOLE.event, decoding_of(WATCHED["Pod"]).event):
         with pytest.raises(RecursionError):
             decode(text)
+        identity = {key: POD["metadata"][key] for key in ("name", "uid", "resourceVersion")}  # type: ignore[index]
+        assert read_event(text, decode) == {"type": "ADDED", UNREADABLE: True, "object": {"metadata": identity}}
 
 
 def test_without_the_library_everything_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
