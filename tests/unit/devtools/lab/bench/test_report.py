@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from devtools.lab.bench import goals, peers, plan, report
 from devtools.lab.bench.measures import Sample, Samples
+from devtools.lab.bench.workloads import FULL
 from devtools.testbed.report import as_csv
 
 TITLES = {peer.name: peer.title for peer in peers.PEERS}
@@ -14,7 +15,7 @@ def sample(workload: str, peer: str, *, round_: int = 1, wall: float | None = 1.
 
 
 def verdicts(*samples: Sample) -> dict[str, bool | None]:
-    return {goal.text: goal.reached for goal in goals.goals(Samples(samples), (1000,))}
+    return {goal.text: goal.reached for goal in goals.goals(Samples(samples))}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_goal_shows_the_ratio_of_the_most_different_rounds() -> None:
     theirs = (sample(plan.MANY, peers.LIFTED, round_=n, wall=w) for n, w in ((1, 4.0), (2, 2.5), (3, 5.0)))
     (found,) = (
         g
-        for g in goals.goals(Samples([*ours, *theirs]), ())
+        for g in goals.goals(Samples([*ours, *theirs]))
         if g.text.startswith("2. many jobs") and g.text.endswith("with its limits lifted")
     )
     assert found.found == "3.00 s against 4.00 s: 0.75 times (0.40 to 1.60)"
@@ -172,8 +173,11 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
 
 def test_the_document_lists_skipped_workloads_and_missed_goals() -> None:
     samples = Samples([sample(plan.ONE, peers.OURS, wall=2.0), sample(plan.ONE, peers.DEFAULT, wall=1.0)])
-    text = report.document(samples, TITLES, {"machine": "of wood"}, (1000,), ["round 2: no time left"])
-    assert "| 1. one job: no slower than training-operator | 2.00 s against 1.00 s: 2.00 times | **no** |" in text
+    text = report.document(samples, TITLES, {"machine": "of wood"}, FULL, ["round 2: no time left"])
+    assert (
+        "| 1. one job: no slower than training-operator | 2.00 s against 1.00 s: 2.00 times, 1 and 1 samples | **no** |"
+        in text
+    )
     assert "- machine: of wood" in text
     assert "- round 2: no time left" in text
     assert "not measured" in text
