@@ -241,7 +241,7 @@ PEERS: tuple[Peer, ...] = (
         ],
         "Initial authentication has finished",
         environment={"PYTHONPATH": str(tools.packages(tools.KOPF))},
-        limits=Limits(lasting=False, large=False, once=plan.WORKLOADS, timeout=180.0),
+        limits=Limits(heavy=False, lasting=False, once=plan.WORKLOADS, timeout=180.0),
         prepare=lambda kubeconfig: tools.ensure(tools.KOPF),
     ),
 )
