@@ -13,6 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import reconcile_all
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.event_sender import EventSender
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
@@ -65,8 +66,8 @@ class ActionModule(ActionBase):
         jobs = arguments["jobs"]
         work_source = worker_protocol.current()
         if jobs is None and work_source is not None and variables.get(worker_protocol.WORKER_VAR):
-            with connect(arguments["kubeconfig"], arguments["context"]) as client:
-                return {**result, **self._serve(work_source, client, arguments)}
+            with connect(arguments["kubeconfig"], arguments["context"]) as client, EventSender(client) as sender:
+                return {**result, **self._serve(work_source, client, sender, arguments)}
         jobs = list(_handed_over(variables)) if jobs is None else jobs
         if not jobs:  # an engine that warms up, in a process that forks: no connection yet
             # a worker reads those of DLJobs itself
@@ -87,6 +88,7 @@ class ActionModule(ActionBase):
         self,
         work_source: worker_protocol.WorkSource,
         client: RestClient,
+        sender: EventSender,
         own: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Reconcile batch after batch over the same connections; ``own`` are the arguments of this worker's role."""
@@ -99,7 +101,7 @@ class ActionModule(ActionBase):
                 arguments, read = batch.declaration.arguments, batch.declaration.files.__getitem__
             frameworks = by_target.get(batch.target) or _frameworks(arguments, read)
             by_target[batch.target] = frameworks
-            changed = _serve_batch(work_source, client, batch, frameworks, arguments) or changed
+            changed = _serve_batch(work_source, client, sender, batch, frameworks, arguments) or changed
             del batch  # its objects may take much memory, and the next batch has its own
         return {"changed": changed}
 
@@ -114,6 +116,7 @@ class ActionModule(ActionBase):
 def _serve_batch(
     work_source: worker_protocol.WorkSource,
     client: RestClient,
+    sender: EventSender,
     batch: worker_protocol.Batch,
     frameworks: Frameworks,
     arguments: Mapping[str, Any],
@@ -126,6 +129,7 @@ def _serve_batch(
         is_contended=batch.is_contended,
         changes=batch.changes,
         since_taken=batch.since_taken,
+        event_sender=sender,
     )
     changed = False
     for outcomes, is_last in reconcile_all(context, batch.jobs, frameworks, REPORT_EVERY):

@@ -77,7 +77,7 @@ class Controller:
         )
         self._orphans = OrphanCollector(api, self.informers.orphans)
         self._workers = Workers([self.work], self.informers, runner)
-        metrics.watch(self.informers.jobs, lambda: self.queue.depth)
+        metrics.watch(lambda: self.queue.depth)
 
     def start(self) -> None:
         self._workers.start()
