@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 
-
 def text_of(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 

@@ -54,7 +54,7 @@ class Transfers:
     def __init__(
         self, connection: Connection, width: int, timeout: Callable[[], float], seconds_left: Callable[[], float] | None
     ) -> None:
-        """``timeout`` are the seconds for one request. With ``seconds_left`` a write is sent only while it is above 0."""
+        """``timeout`` are the seconds for one request. After ``seconds_left`` no write is sent."""
         self._settings = _Settings(connection, timeout, seconds_left)
         self._width = width
         self._lock = threading.Lock()

@@ -28,7 +28,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def outcome(method: str, answers: Iterator[Any], clock: Clock, takes: float = 0.01) -> tuple[ApiError | None, int, list]:
+def outcome(
+    method: str, answers: Iterator[Any], clock: Clock, takes: float = 0.01
+) -> tuple[ApiError | None, int, list]:
     """The error of the steps, the number of requests and the pauses; each request ``takes`` so many seconds."""
     sent = 0
     pauses: list[float] = []

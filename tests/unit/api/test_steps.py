@@ -38,7 +38,9 @@ def send(request: ApiRequest) -> str:
     ("made", "result", "pauses"),
     [(steps(), ["/a", "missing"], [0.5]), (resolve(steps(), twice), ["/a/a", "missing"], [0.1, 0.5])],
 )
-def test_the_steps_get_answers_and_errors_in_their_order(made: Steps[Any], result: list[str], pauses: list[float]) -> None:
+def test_the_steps_get_answers_and_errors_in_their_order(
+    made: Steps[Any], result: list[str], pauses: list[float]
+) -> None:
     slept: list[float] = []
     assert drive(made, send, slept.append) == result
     assert slept == pauses

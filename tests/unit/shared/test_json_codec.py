@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared import json_codec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from ansible_collections.dljob.operator.plugins.module_utils.shared import json_codec
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dljob_operator.engine.cache.transforms import METADATA
 from ansible_collections.dljob.operator.plugins.module_utils.shared.json_codec import loads, msgspec
+
+from dljob_operator.engine.cache.transforms import METADATA
 
 _OF_STATUSES = ("code", "reason", "message")
 """Of the object of an event that says why a watch ends."""

@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dljob_operator import logs
 from ansible_collections.dljob.operator.plugins.module_utils.shared.json_codec import loads
+
+from dljob_operator import logs
 
 LIMIT = 100
 """Levels. The deepest fields of a PodTemplateSpec have about twenty."""

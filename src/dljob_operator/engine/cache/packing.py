@@ -9,8 +9,9 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dljob_operator.engine.cache.transforms import Object
 from ansible_collections.dljob.operator.plugins.module_utils.shared.json_codec import dumps, loads
+
+from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.json_texts import JsonTexts
 
 SAMPLES = 16

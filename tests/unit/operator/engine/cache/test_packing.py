@@ -6,11 +6,11 @@ import random
 import uuid
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.json_codec import dumps
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dljob_operator.engine.cache.packing import SAMPLES, Packing
-from ansible_collections.dljob.operator.plugins.module_utils.shared.json_codec import dumps
 
 OBJECTS = st.lists(st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.text())))
 
