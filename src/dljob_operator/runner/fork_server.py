@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dljob_operator.allocator import limit_arenas
+from dljob_operator.allocator import drop_unused_code, limit_arenas
 from dljob_operator.runner import hangup, process_tree
 from dljob_operator.runner.batch_worker import PipeWorkSource
 from dljob_operator.runner.messages import Frame, FrameReader, RunEnding, RunRequest, RunResult, Target, TaskFailure
@@ -610,6 +610,7 @@ def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[T
     _check_threads()
     gc.collect()
     gc.freeze()
+    drop_unused_code()
     return playbooks, failures
 
 
