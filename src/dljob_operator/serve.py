@@ -17,7 +17,6 @@ from dljob_operator.ansible_operator_bridge import harmful_annotations, split, s
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.ansible_operator_bridge.watchdog import Watchdog
-from dljob_operator.engine.controller import Controller
 from dljob_operator.options import add_common
 from dljob_operator.runner import RunnerClient
 from dljob_operator.signals import SignalThread
@@ -63,39 +62,34 @@ def serve(signals: SignalThread, options: argparse.Namespace) -> int:
     runner = operator.start_runner()
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
-        bridge = BridgeController(theirs, api, runner, operator.settings)
-        controllers: list[BridgeController | Controller] = [bridge]
+        bridge = BridgeController(operator.watches, api, runner, operator.settings, supervise.flags_of(command))
         if ours:
             _LOG.info(
                 "the embedded engine reconciles kinds beside ansible-operator", extra=logs.fields(kinds=_kinds(ours))
             )
             split.write_without(operator.watches_file, ours, Path(folder) / "watches.yaml")
             command = split.with_watches_file(command, Path(folder) / "watches.yaml")
-            controllers.append(Controller(ours, api, runner, operator.settings))
         harmful_annotations.remove_harmful(api, theirs, operator.settings.namespaces)
         environ = supervise.child_environ(os.environ, path)
         run_command = functools.partial(supervise.run, command, environ, signals)
-        return _supervise(run_command, ShimServer(path, bridge), runner, controllers)
+        return _supervise(run_command, ShimServer(path, bridge), runner, bridge)
 
 
 def _supervise(
     run_command: Callable[[Callable[[Popen[bytes]], object]], int],
     server: ShimServer,
     runner: RunnerClient,
-    controllers: Sequence[BridgeController | Controller],
+    bridge: BridgeController,
 ) -> int:
     """Start the parts of the bridge and run the command. End both if one of these parts no longer works."""
-    for controller in controllers:
-        controller.start()
+    bridge.start()
     server.start()
-    checks = [server.problem, runner.problem, *(controller.problem for controller in controllers)]
-    with Watchdog(checks) as watchdog:
+    with Watchdog([server.problem, runner.problem, bridge.problem]) as watchdog:
         try:
             code = run_command(watchdog.start)
         finally:
             server.stop()
-            for controller in reversed(controllers):
-                controller.stop(_LAST_RUNS)
+            bridge.stop(_LAST_RUNS)
     if watchdog.problem:
         raise BridgeStuck(watchdog.problem)
     return code

@@ -197,7 +197,8 @@ class ProbedOperator(OperatorProcess):
 
 def bridge_command(binary: str, shim: Path) -> tuple[str, ...]:
     """The bridge around that ansible-operator, with the compiled shim as in the image."""
-    return sys.executable, str(Path(__file__).with_name("ansible_operator.py")), binary, "--shim", str(shim)
+    # -P: with this folder on the path, Python's own library would import our operator.py
+    return sys.executable, "-P", str(Path(__file__).with_name("ansible_operator.py")), binary, "--shim", str(shim)
 
 
 def free_port(host: str = "127.0.0.1") -> int:

@@ -1,4 +1,4 @@
-"""The controller beside ansible-operator: it watches like the embedded engine, but writes requeue annotations.
+"""The controller beside ansible-operator: it watches like the embedded engine, and requeues jobs.
 
 ansible-operator starts the runs through the shim. They get the cached owned objects and the newest state of their job,
 and use the API connection of this process, not the proxy of ansible-operator. A run of a role with long-lived workers
@@ -18,18 +18,19 @@ from pathlib import Path
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
-from dljob_operator.ansible_operator_bridge import artifacts, command, events
+from dljob_operator.ansible_operator_bridge import artifacts, command, events, split
 from dljob_operator.ansible_operator_bridge.annotate import annotate
 from dljob_operator.ansible_operator_bridge.command import Command, Input, JobNestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
+from dljob_operator.ansible_operator_bridge.supervise import Flags
 from dljob_operator.ansible_operator_bridge.worker_runs import WorkerRuns
 from dljob_operator.engine.cache import nesting
-from dljob_operator.engine.cache.informer_set import InformerSet
-from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION, Change, object_fields, uid_of
+from dljob_operator.engine.cache.informer_set import WatchedKind
+from dljob_operator.engine.cache.predicates import REQUEUE_ANNOTATION, Change, is_leaving, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object, custom
-from dljob_operator.engine.controller import Runner
+from dljob_operator.engine.controller import Controller, Runner
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.events import EventRecorder
@@ -46,9 +47,8 @@ from dljob_operator.runner.collect import REQUEUE_ACTIONS
 from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
-_IGNORED_PERIOD = "10h"
-"""Until ansible-operator runs a job again that is nested too deeply, unless it is edited. Its annotation, which may ask
-for a millisecond, is not read."""
+FIRST_LIST = 30.0
+"""Seconds for which runs wait for the caches to sync; without them the roles read from the API server."""
 _WRITERS = 2
 """Threads that write requeue annotations."""
 
@@ -56,9 +56,12 @@ _WRITERS = 2
 class BridgeController:
     """Serves the runs of ansible-operator and requeues jobs. Any thread may call `prepare` and `run`.
 
-    `start` returns immediately, and `stop` when all threads have ended. Runs wait `first_list` seconds for the caches
-    to sync; without them the roles read from the API server. `informers` fill the cache, and `requeues` and
-    `worker_runs` are the two queues: annotations to write, and runs that wait for a worker.
+    What ansible-operator cannot load of `watches` (see `split`) the embedded engine reconciles, with the same cache.
+
+    Where it elects no leader, workers reconcile a job whose owned objects have changed without an annotation.
+
+    `start` returns immediately, and `stop` when all threads have ended. `informers` fill the cache; `requeues` and
+    `worker_runs` are the two queues: jobs to requeue, and runs that wait for a worker.
     """
 
     def __init__(
@@ -67,26 +70,30 @@ class BridgeController:
         api: KubeApi,
         runner: Runner,
         settings: ControllerSettings,
-        *,
-        first_list: float = 30.0,
+        flags: Flags,
     ) -> None:
         self._api = api
+        self._elects_leader = flags.elects_leader
         self._runner = runner
-        self._settings = settings
-        self._first_list = first_list
+        self._settings = dataclasses.replace(settings, reconcile_period=flags.reconcile_period)
         self._numbers = itertools.count(1)
         self.requeues = RequeueQueue(on_change=runner.changes.increment)
         self._inputs = InputFolders()
-        self.informers = InformerSet(watches, api, settings, self.requeues, self._job_changed)
+        theirs, ours = split.split(watches)
+        # One cache for both: the objects that jobs own are watched and decoded once.
+        self._embedded = Controller(watches, api, runner, settings)
+        self.informers = self._embedded.informers
+        self.informers.redirect(theirs, self.requeues, self._job_changed)
         self._orphans = OrphanCollector(api, self.informers.orphans)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
         self._outcome_handler = OutcomeHandler(self.requeues, EventRecorder(api), Metrics())
-        self.worker_runs = WorkerRuns(self.informers, runner, self.requeues, self._outcome_handler, settings)
+        self.worker_runs = WorkerRuns(self.informers, runner, self.requeues, self._outcome_handler, self._settings)
         self._reading = threading.Lock()
         annotations = Work(
             self.requeues.get, self._requeue_all, self.requeues.failed, self.requeues.close, threads=_WRITERS
         )
-        self._workers = Workers([annotations, self.worker_runs.work], self.informers, runner)
+        works = [annotations, self.worker_runs.work, *([self._embedded.work] if ours else [])]
+        self._workers = Workers(works, self.informers, runner)
 
     def start(self) -> None:
         self._workers.start()
@@ -99,6 +106,7 @@ class BridgeController:
             self._workers.problem()
             or self.informers.problem()
             or stalled(self.worker_runs, self.informers, self._settings.run_timeout)
+            or stalled(self._embedded.queue, self.informers, self._settings.run_timeout)
         )
 
     def stop(self, grace: float) -> None:
@@ -149,13 +157,15 @@ class BridgeController:
             artifacts.remove_input(asked)
             artifacts.prepare(asked)
         if run.socket:
-            events.post_all(run.socket, run.path, events.of_job(JobOutcome(True), str(asked.path), _IGNORED_PERIOD))
+            # its annotation, which may ask for a millisecond, was not read
+            posted = events.of_job(JobOutcome(True), str(asked.path), self._settings.reconcile_period)
+            events.post_all(run.socket, run.path, posted)
         return RunExit(0, f"ignored: {run}\n")
 
     def run(self, parsed: ParsedRun) -> RunExit:
         """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
         uid = uid_of(dict(parsed.given.resource))
-        cached = self.informers.wait_filled(self._first_list)
+        cached = self.informers.wait_filled(FIRST_LIST)
         if cached and parsed.is_for_worker:
             return self.worker_runs.run(parsed)
         if not parsed.given.wrapped:
@@ -202,15 +212,23 @@ class BridgeController:
             events.post_all(given.socket, given.path, events.of_run(result, str(asked.path)))
         return RunExit(code, output)
 
-    # Requeue annotations, instead of the runs of the embedded engine
+    # Requeued jobs
 
     def _requeue_all(self, keys: Sequence[str]) -> None:
         for key in keys:
             found = self.informers.find(key)
             if found is None:
                 self.requeues.discard(key)  # deleted while its last run waited
+            elif self._may_reconcile(*found) and not self.requeues.has_failed(key):
+                self.worker_runs.requeue(*found)
             elif found[0].api_resource is not None:
                 self._requeue(key, found[0].api_resource, found[1])
+
+    def _may_reconcile(self, kind: WatchedKind, resource: Object) -> bool:
+        """Whether a worker of this process may do all that ansible-operator would do for an annotation."""
+        if self._elects_leader or is_leaving(resource):
+            return False
+        return kind.watch.long_lived and not kind.watch.manage_status
 
     def _requeue(self, key: str, api_resource: ApiResource, resource: Object) -> None:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -236,7 +254,7 @@ def _target(watch: Watch, path: Path) -> str | None:
     if final is not None and (final.role or final.playbook):
         choices.append((final.role or final.playbook, True))
     for candidate, finalizing in choices:
-        if candidate is not None and candidate.resolve() == path.resolve():
+        if candidate is not None and (candidate == path or candidate.resolve() == path.resolve()):
             return target_name(watch, finalizing=finalizing)
     return None
 

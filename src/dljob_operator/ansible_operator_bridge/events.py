@@ -61,19 +61,20 @@ def of_run(result: RunResult, playbook: str) -> Iterator[Event]:
     yield _stats(counter + 1, playbook, result.stats)
 
 
-def of_job(outcome: JobOutcome, playbook: str, period: str = "") -> Iterator[Event]:
+def of_job(outcome: JobOutcome, playbook: str, period: float | None = None) -> Iterator[Event]:
     """Yield the events of a job's part of a worker's run: those of a run for this job alone, as few as are needed.
 
-    ansible-operator reconciles a job that is ok again after `period`, if one is given, whatever its annotation says.
+    With a `period` in seconds, a job that is ok gets one event, at which ansible-operator's reconcile ends: it neither
+    waits for the statistics nor reads the job again, and reconciles it after the period, whatever its annotation says.
     """
+    if outcome.ok and period is not None:
+        yield _event(1, "runner_on_ok", {"task_action": "requeue_after", "res": {"period": f"{period:f}s"}}, "")
+        return
     counter = 0
     if not outcome.ok:
         counter += 1
         data = {"playbook": playbook, "task": _TASK, "task_action": _ACTION, "host": _HOST, "ignore_errors": False}
         yield _event(counter, "runner_on_failed", {**data, "res": {"msg": outcome.message}}, outcome.message)
-    elif period:
-        counter += 1
-        yield _event(counter, "runner_on_ok", {"task_action": "requeue_after", "res": {"period": period}}, "")
     counts = {"ok": 1, "changed": int(bool(outcome.wrote))} if outcome.ok else {"failures": 1}
     yield _stats(counter + 1, playbook, counts)
 

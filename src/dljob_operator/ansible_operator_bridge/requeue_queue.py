@@ -1,6 +1,7 @@
-"""A queue of jobs whose requeue annotation must be written, so that ansible-operator reconciles them.
+"""A queue of jobs that a worker must reconcile, or whose requeue annotation makes ansible-operator do so.
 
-It replaces the work queue of the embedded engine and gets the same events, but ansible-operator decides when to run.
+It replaces the work queue of the embedded engine and gets the same events, but ansible-operator has the first run.
+"Annotation" stands for both here; `controller` chooses.
 The states of a job are
 
     unknown     no run was seen: ansible-operator will run it, and that run will see all changes so far
@@ -9,37 +10,51 @@ The states of a job are
     running     changes during the run requeue the job afterwards, except the writes of the run itself
 
 A replica of the operator that is not the leader sees no runs, so it writes no annotations. Events come in bursts, so
-an annotation waits a moment for further ones. ansible-operator retries failed runs.
+an annotation waits a moment for further ones. ansible-operator retries failed runs, for which it has a backoff; the
+bridge's own it learns of by an annotation.
 
-ansible-operator runs the jobs of a kind in the order of their events. So that the pods of new jobs come before the
-statuses of others, as in the embedded engine, annotations wait while new jobs of their kind do: of these as many come
-before one annotation as takes from an earlier line in `engine.ready_lines`.
+ansible-operator runs the jobs of a kind in the order of their events, some at a time. So that the pods of new jobs come
+before the statuses of others, as in the embedded engine, annotations wait while new jobs of their kind and namespace
+do: of these as many come before one annotation as with full batches in `engine.ready_lines`.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from dljob_operator.ansible_operator_bridge.run_queue import Turn
+from dljob_operator.engine.controller_settings import LARGEST_BATCH
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.queue import SETTLE, NextRun
-from dljob_operator.engine.queue.ready_lines import PASSED_OVER, Line
+from dljob_operator.engine.queue.ready_lines import FEW, PASSED_OVER, Line
 from dljob_operator.engine.queue.resource_versions import Written
 from dljob_operator.engine.queue.schedule import Schedule
 
 ANNOTATION_TIMEOUT = 60.0
 """Seconds after which an annotation without a following run counts as lost."""
 NEW_JOB_TIMEOUT = 2.0
-"""Seconds after which a new job without a run no longer holds back annotations: ansible-operator may ignore it."""
-LONGEST_HOLD = 10.0
+"""Seconds without any new job's first run after which a new job no longer holds back annotations: ansible-operator may
+ignore it."""
+LONGEST_HOLD = 60.0
 """Seconds for which new jobs hold back an annotation at most: more of them may come all the time."""
-HOLD = 0.1
-"""Seconds after which an annotation that was held back has its next turn."""
+NEW_BEFORE_ONE = PASSED_OVER * LARGEST_BATCH // FEW
+"""New jobs that come before an annotation which they hold back."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+
+
+@dataclass
+class _Burst:
+    """Jobs of a flow without a run: their number, when one of them had its first run last, how many had it since the
+    last annotation, and whose annotations they hold back."""
+
+    waiting: int = 0
+    first_run_at: float = -math.inf
+    passed_over: int = 0
+    held: dict[str, None] = field(default_factory=dict)
 
 
 @dataclass
@@ -48,9 +63,10 @@ class _Job:
     annotated_at: float = -math.inf
     problems: int = 0
     held_since: float = math.inf
-    target: str = ""
+    flow: Flow | None = None
     next_run: NextRun = NextRun.ORDINARY
     failed: bool = False
+    by_bridge: bool = False
     dirty: set[Written | None] = field(default_factory=set)
 
 
@@ -66,12 +82,10 @@ class RequeueQueue:
         self._schedule = Schedule(clock)
         self._changed = self._schedule.changed
         self._jobs: dict[str, _Job] = {}
-        self._new: OrderedDict[str, tuple[float, str]] = OrderedDict()
-        """When the jobs without a run were seen first, and their targets; the oldest come first."""
-        self._waiting: Counter[str] = Counter()
-        """How many jobs without a run each target has."""
-        self._passed_over: Counter[str] = Counter()
-        """How many new jobs of each target had their first run since its last annotation."""
+        self._new: OrderedDict[str, tuple[float, Flow]] = OrderedDict()
+        """When the jobs without a run were seen first, and their flows; the oldest come first."""
+        self._bursts: dict[Flow, _Burst] = {}
+        """The new jobs by flow."""
 
     @property
     def depth(self) -> int:
@@ -88,10 +102,10 @@ class RequeueQueue:
             if job is None and urgent:
                 self._expire_new()
                 if key not in self._new:
-                    self._new[key] = self._clock(), flow.target
-                    self._waiting[flow.target] += 1
+                    self._new[key] = self._clock(), flow
+                    self._bursts.setdefault(flow, _Burst()).waiting += 1
             if job is not None:
-                job.target = flow.target
+                job.flow = flow
             if job is None or urgent:
                 return
             if job.running:
@@ -107,8 +121,8 @@ class RequeueQueue:
             self._forget_new(key)
             self._schedule.discard(key)
 
-    def request(self, key: str, *, reconciled_before: bool = False) -> Turn:
-        """Record that ansible-operator wants a run, which begins later; return when it has its turn.
+    def request(self, key: str, *, reconciled_before: bool = False, by_bridge: bool = False) -> Turn:
+        """Record that ansible-operator wants a run, or the bridge, which begins later; return when it has its turn.
 
         `reconciled_before` says that an earlier process may have reconciled the job: after a start all jobs seem new.
         """
@@ -116,8 +130,9 @@ class RequeueQueue:
             self._note_first_run(key)
             is_first = key not in self._jobs
             job = self._jobs.setdefault(key, _Job())
-            by_itself = job.annotated_at == -math.inf and not job.failed and not (is_first and reconciled_before)
-            job.annotated_at = self._clock()
+            is_known = by_bridge or job.failed or (is_first and reconciled_before)
+            by_itself = job.annotated_at == -math.inf and not is_known
+            job.annotated_at, job.by_bridge = self._clock(), by_bridge
             self._schedule.discard(key)
             may_share = job.next_run is NextRun.ORDINARY
             if by_itself:  # neither for an annotation nor to try again: a user has created or changed the job
@@ -153,12 +168,19 @@ class RequeueQueue:
             if job.running:
                 return None
             news, job.dirty = bool(job.dirty), set()
-            if not ok:
-                return None
-            delay = 0.0 if next_run is NextRun.CONTINUING else SETTLE if news else again_after
+            if ok:
+                delay = 0.0 if next_run is NextRun.CONTINUING else SETTLE if news else again_after
+            else:
+                delay = 0.0 if job.by_bridge else None  # ansible-operator repeats its own runs
             if delay is not None:
                 self._annotate_after(key, delay)
             return delay
+
+    def has_failed(self, key: str) -> bool:
+        """Whether the last run of the job has failed: ansible-operator must try again, which has a backoff for it."""
+        with self._changed:
+            job = self._jobs.get(key)
+            return job is not None and job.failed
 
     def postponed(self, key: str) -> None:
         """Record that a run did not begin the job after all; it waits for its next turn."""
@@ -201,31 +223,51 @@ class RequeueQueue:
             return None
         self._expire_new()
         job, now = self._jobs[key], self._clock()
-        job.held_since = min(job.held_since, now)
-        may_hold = self._waiting[job.target] and self._passed_over[job.target] < PASSED_OVER
-        if may_hold and now - job.held_since < LONGEST_HOLD:
-            self._schedule.set(key, now + HOLD)
-            return None
-        self._passed_over[job.target] = 0
+        burst = None if job.flow is None else self._bursts.get(job.flow)
+        if burst is not None and job.next_run is not NextRun.CONTINUING:
+            job.held_since = min(job.held_since, now)
+            latest = job.held_since + LONGEST_HOLD
+            if burst.passed_over < NEW_BEFORE_ONE and now < latest:
+                burst.held[key] = None
+                self._schedule.set(key, min(latest, now + NEW_JOB_TIMEOUT))
+                return None
+            burst.passed_over = 0
         job.annotated_at = now
         return [key]
 
     def _note_first_run(self, key: str) -> None:
-        target = self._forget_new(key)
-        if target is not None:
-            self._passed_over[target] += 1
+        flow = self._forget_new(key)
+        burst = None if flow is None else self._bursts.get(flow)
+        if burst is not None:
+            burst.first_run_at = self._clock()
+            burst.passed_over += 1
+            if burst.passed_over >= NEW_BEFORE_ONE:
+                self._release(burst, 1)
 
-    def _forget_new(self, key: str) -> str | None:
-        """Return the target of the job, if it was new."""
+    def _forget_new(self, key: str) -> Flow | None:
+        """Return the flow of the job, if it was new."""
         found = self._new.pop(key, None)
         if found is None:
             return None
-        self._waiting[found[1]] -= 1
+        burst = self._bursts[found[1]]
+        burst.waiting -= 1
+        if not burst.waiting:
+            del self._bursts[found[1]]
+            self._release(burst, len(burst.held))
         return found[1]
 
+    def _release(self, burst: _Burst, count: int) -> None:
+        for key in list(burst.held)[:count]:
+            del burst.held[key]
+            if self._schedule.due(key) < math.inf:
+                self._schedule.set(key, self._clock())
+
     def _expire_new(self) -> None:
-        while self._new and next(iter(self._new.values()))[0] <= self._clock() - NEW_JOB_TIMEOUT:
-            self._forget_new(next(iter(self._new)))
+        while self._new:
+            key, (seen, flow) = next(iter(self._new.items()))
+            if self._clock() < max(seen, self._bursts[flow].first_run_at) + NEW_JOB_TIMEOUT:
+                return
+            self._forget_new(key)
 
     def _annotate_after(self, key: str, delay: float) -> None:
         self._schedule.set(key, min(self._schedule.due(key), self._clock() + delay))

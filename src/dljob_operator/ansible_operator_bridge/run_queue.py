@@ -27,6 +27,10 @@ class Turn:
     line: Line = Line.CHANGED
     may_share: bool = True
 
+    def with_request(self, later: Turn) -> Turn:
+        """The turn of a run that answers a later request too: in the earlier line of the two."""
+        return Turn(min(self.line, later.line), self.may_share and later.may_share)
+
 
 @dataclass
 class _Waiting(Generic[T]):
@@ -72,7 +76,7 @@ class RunQueue(Generic[T]):
     def add(self, key: str, flow: Flow, turn: Turn, request: T) -> bool:
         """Add a request for a run of the job `key`; return False once the queue is closed.
 
-        Requests for the same job that wait together are answered by one run.
+        Requests for the same job that wait together are answered by one run, in the earliest of their lines.
         """
         with self._changed:
             if self._closed:
@@ -80,6 +84,9 @@ class RunQueue(Generic[T]):
             waiting = self._waiting.get(key)
             if waiting is not None:
                 waiting.requests.append(request)
+                waiting.turn = waiting.turn.with_request(turn)
+                if turn.line is Line.CHANGED:
+                    self._lines.move_up(key, flow)
                 return True
             self._waiting[key] = _Waiting(flow, turn, [request])
             if key not in self._running:
@@ -145,8 +152,7 @@ class RunQueue(Generic[T]):
             taken, later = running.taken, self._waiting.get(key)
             if later is not None:
                 taken.requests += later.requests
-                line = min(taken.turn.line, later.turn.line)
-                taken.turn = Turn(line, taken.turn.may_share and later.turn.may_share)
+                taken.turn = taken.turn.with_request(later.turn)
             self._end(key)
             self._waiting[key] = taken
             self._make_ready(key)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dljob_operator.ansible_operator_bridge.shim.dljob_shim import NAME, SOCKET
+from dljob_operator.durations import parse_duration
 from dljob_operator.signals import SignalThread
 
 SHIM = Path(__file__).with_name("shim")
 COMPILED = "DLJOB_SHIM"
 """Names the folder with the compiled shim (build/shim), which starts in a tenth of the Python script's time."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Of ansible-operator: whether another replica may be the leader, and seconds until it runs a job again."""
+
+    elects_leader: bool = False
+    reconcile_period: float = 36_000.0
 
 
 def child_environ(environ: Mapping[str, str], path: Path) -> dict[str, str]:
@@ -26,6 +37,15 @@ def child_environ(environ: Mapping[str, str], path: Path) -> dict[str, str]:
     # gathering facts takes a second, and our roles use none
     gathering = environ.get("ANSIBLE_GATHERING", "explicit")
     return {**environ, "PATH": search, SOCKET: str(path), "ANSIBLE_GATHERING": gathering}
+
+
+def flags_of(command: Sequence[str]) -> Flags:
+    """Read the flags in ansible-operator's command line that matter to the bridge. Raises ValueError."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--leader-elect", "--enable-leader-election", nargs="?", const="true", default="false")
+    parser.add_argument("--reconcile-period", default=f"{Flags.reconcile_period}s")
+    found, _ = parser.parse_known_args(command)
+    return Flags(found.leader_elect != "false", parse_duration(found.reconcile_period))
 
 
 def run(

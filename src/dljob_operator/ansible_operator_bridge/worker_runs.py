@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.change_count
 from dljob_operator.ansible_operator_bridge import artifacts, events
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
-from dljob_operator.ansible_operator_bridge.run_queue import RunQueue
+from dljob_operator.ansible_operator_bridge.run_queue import RunQueue, Turn
 from dljob_operator.engine.batch import BatchRunner, run_batch
 from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.cache.predicates import namespace_of, uid_of, version_of
@@ -28,7 +28,7 @@ from dljob_operator.engine.queue.progress import Stall
 from dljob_operator.engine.queue.ready_lines import Line
 from dljob_operator.engine.queue.recent_changes import RecentChanges
 from dljob_operator.engine.queue.resource_versions import number
-from dljob_operator.engine.requests import SHORTEST_PERIOD, asks_too_often, beside_others, request_for_many
+from dljob_operator.engine.requests import beside_others, period_of, request_for_many, target_name
 from dljob_operator.engine.workers import Work
 from dljob_operator.runner import RunEnding
 
@@ -45,9 +45,9 @@ class _Ended:
 
 @dataclasses.dataclass(frozen=True)
 class _Requested:
-    """A run that waits for a long-lived worker, or that one does."""
+    """A run that waits for a long-lived worker, or that one does. Nobody waits for one that `requeue` requested."""
 
-    parsed: ParsedRun
+    kind: WatchedKind
     resource: Object
     ended: Future[_Ended] = dataclasses.field(default_factory=Future)
 
@@ -82,18 +82,26 @@ class WorkerRuns:
     def run(self, parsed: ParsedRun) -> RunExit:
         """Wait until a worker has done the run, and post its events; on the thread of the shim's connection."""
         resource = custom(dict(parsed.given.resource))
+        turn = self._requeues.request(uid_of(resource), reconciled_before=bool(resource.get("status")))
+        ended = self._add(_Requested(parsed.kind, resource), turn).result()
+        return _report(parsed, ended, self._settings.reconcile_period)
+
+    def requeue(self, kind: WatchedKind, resource: Object) -> None:
+        """Let a worker reconcile a cached job; ansible-operator learns of it where that fails."""
+        turn = self._requeues.request(uid_of(resource), by_bridge=True)
+        self._add(_Requested(kind, resource), turn)
+
+    def _add(self, requested: _Requested, turn: Turn) -> Future[_Ended]:
+        resource = requested.resource
         uid = uid_of(resource)
-        requested = _Requested(parsed, resource)
-        turn = self._requeues.request(uid, reconciled_before=bool(resource.get("status")))
         if not self._informers.may_share(uid, namespace_of(resource)):
             turn = dataclasses.replace(turn, may_share=False)
         if turn.line is Line.CHANGED:
             with self._changes_lock:
                 self._changes.note(uid)
-        if not self._runs.add(uid, flow_of(parsed.target, resource), turn, requested):
+        if not self._runs.add(uid, flow_of(target_name(requested.kind.watch), resource), turn, requested):
             requested.ended.set_result(_Ended(_STOPPED, cancelled=True))
-        ended = requested.ended.result()
-        return _report(parsed, ended)
+        return requested.ended
 
     @property
     def depth(self) -> int:
@@ -114,7 +122,7 @@ class WorkerRuns:
         for key in keys:
             self._requeues.begin(key)
         requested = [self._runs.requests(key) for key in keys]
-        kind = requested[0][0].parsed.kind
+        kind = requested[0][0].kind
         jobs = [_newest([one.resource for one in each], kind) for each in requested]
         request = request_for_many(kind.watch, jobs, self._informers.view(jobs), self._settings.run_timeout)
         with self._changes_lock:
@@ -160,7 +168,7 @@ class WorkerRuns:
             requested.ended.set_result(_Ended(_STOPPED, cancelled=True))
 
 
-def _report(parsed: ParsedRun, ended: _Ended) -> RunExit:
+def _report(parsed: ParsedRun, ended: _Ended, default_period: float) -> RunExit:
     """Post the events of the run; only a failed one leaves more artifacts than their folder."""
     asked, given, outcome = parsed.asked, parsed.given, ended.outcome
     found = RunExit(0, "") if outcome.ok else RunExit(2, f"failed: {outcome.message}\n")
@@ -171,19 +179,24 @@ def _report(parsed: ParsedRun, ended: _Ended) -> RunExit:
             artifacts.rotate(asked)
             artifacts.write(asked, found.output, found.code)
     if given.socket and not ended.cancelled:
-        posted = events.of_job(outcome, str(asked.path), _period(parsed))
+        posted = events.of_job(outcome, str(asked.path), _period(parsed, default_period))
         events.post_all(given.socket, given.path, posted)
     return found
 
 
-def _period(parsed: ParsedRun) -> str:
-    """Return the period that replaces one which a tenant must not choose, "" if the job has no such annotation.
+def _period(parsed: ParsedRun, default: float) -> float | None:
+    """Return the period in seconds of a job that is ok, None where ansible-operator must read the job after the run.
 
-    ansible-operator has no minimum. After an event with a period it writes no conditions: a kind that has these keeps
-    the period of its annotation.
+    After an event with a period it does not, which saves a request: it only writes no conditions and minds no
+    finalizer. It has no minimum for the period of an annotation, which a tenant chooses.
     """
-    too_often = asks_too_often(dict(parsed.given.resource)) and not parsed.kind.watch.manage_status
-    return f"{SHORTEST_PERIOD:g}s" if too_often else ""
+    watch = parsed.kind.watch
+    if watch.manage_status or watch.finalizer is not None:
+        return None
+    try:
+        return period_of(watch, dict(parsed.given.resource), default) or 0.0
+    except ValueError:  # that of the annotation, which ansible-operator then refuses before the run
+        return default
 
 
 def _newest(handed: Sequence[Object], kind: WatchedKind) -> Object:

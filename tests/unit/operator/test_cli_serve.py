@@ -50,9 +50,6 @@ class RunnerClient(Part): ...
 class BridgeController(Part): ...
 
 
-class Controller(Part): ...
-
-
 class ShimServer(Part): ...
 
 
@@ -72,7 +69,7 @@ class Signals:
 def signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[Signals]:
     monkeypatch.setattr(Part, "trouble", {})
     monkeypatch.setattr(Part, "stopped", [])
-    for fake in (BridgeController, Controller, ShimServer):
+    for fake in (BridgeController, ShimServer):
         monkeypatch.setattr(command, fake.__name__, fake)
     monkeypatch.setattr(wiring, "RunnerClient", RunnerClient)
     monkeypatch.setattr(wiring, "load_watches", lambda *_: WATCHES)
@@ -87,7 +84,7 @@ def serve(signals: Signals) -> int:
     return command.serve(signals, cli.parse(["serve", "--", *SLEEPING]))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("part", ["RunnerClient", "BridgeController", "Controller", "ShimServer"])
+@pytest.mark.parametrize("part", ["RunnerClient", "BridgeController", "ShimServer"])
 def test_a_part_that_no_longer_works_ends_both_processes(
     signals: Signals, part: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -95,7 +92,7 @@ def test_a_part_that_no_longer_works_ends_both_processes(
     with caplog.at_level(logging.ERROR), pytest.raises(command.BridgeStuck, match=f"the {part} is stuck"):
         serve(signals)
     assert "the bridge no longer works; ending ansible-operator" in caplog.text
-    assert Part.stopped == ["ShimServer", "Controller", "BridgeController"]
+    assert Part.stopped == ["ShimServer", "BridgeController"]
 
 
 def test_the_exit_code_is_that_of_an_error(

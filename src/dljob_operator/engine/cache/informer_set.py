@@ -105,8 +105,7 @@ class InformerSet:
     ) -> None:
         self._api = api
         self._settings = settings
-        self._events = events
-        self._on_job = on_job
+        self._receivers = {target_name(watch): (events, on_job) for watch in watches}
         self._ignored = IgnoredJobs(EventRecorder(api))
         self._seen = ResourceVersionTracker()
         self._kinds_of = KindIndex[WatchedKind]()
@@ -115,6 +114,10 @@ class InformerSet:
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings)}
         self._cluster_info = ClusterInfoWatcher(api, settings.config_namespaces, self._cluster_info_changed)
+
+    def redirect(self, watches: Iterable[Watch], events: JobEvents, on_job: Callable[[str, Change], None]) -> None:
+        """Pass the changes of the jobs of some `watches` to others. Call it before `start`."""
+        self._receivers |= {target_name(watch): (events, on_job) for watch in watches}
 
     # The informers' threads
 
@@ -322,17 +325,18 @@ class InformerSet:
 
     def _custom_changed(self, kind: WatchedKind, change: Change) -> None:
         self._note(change)
-        self._on_job(target_name(kind.watch), change)
+        events, on_job = self._receivers[target_name(kind.watch)]
+        on_job(target_name(kind.watch), change)
         uid = uid_of(change.obj)
         (self._kinds_of.discard if change.new is None else self._kinds_of.add)(uid, kind)
         if change.new is None:
-            self._events.discard(uid)
+            events.discard(uid)
         elif custom_predicate(change):
             cause = (uid, version_of(change.new))
             # After a start all existing jobs seem new. A job with a status was reconciled before, so new jobs go first.
             reconciled_before = change.old is None and bool(change.new.get("status"))
             flow = flow_of(target_name(kind.watch), change.new)
-            self._events.add(uid, flow, cause=cause, urgent=not reconciled_before)
+            events.add(uid, flow, cause=cause, urgent=not reconciled_before)
 
     def _owned_changed(self, kind: OwnedKind, change: Change) -> None:
         self._note(change)
@@ -354,8 +358,8 @@ class InformerSet:
             if job is not None and job[0] == namespace and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
                 owned = self._count(kind.name, owner, namespace)
-                cause = (uid_of(change.obj), version)
-                self._events.add(owner, Flow(target_name(watched.watch), namespace), cause=cause, owned=owned)
+                cause, flow = (uid_of(change.obj), version), Flow(target_name(watched.watch), namespace)
+                self._receivers[flow.target][0].add(owner, flow, cause=cause, owned=owned)
 
     def _cluster_info_changed(self) -> None:
         """Requeue all unfinished jobs, because any of them may wait for this change.
@@ -364,7 +368,7 @@ class InformerSet:
         """
         for target, obj in self.jobs():
             if not (obj.get("status") or {}).get("completionTime"):
-                self._events.add(uid_of(obj), flow_of(target, obj))
+                self._receivers[target][0].add(uid_of(obj), flow_of(target, obj))
 
     def _note(self, change: Change) -> None:
         obj = change.obj

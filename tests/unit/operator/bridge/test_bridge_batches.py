@@ -18,11 +18,13 @@ from support.fake_kube_api import owned_pod
 from support.fed_informers import fill, informer_of, kind_of, without_threads
 from support.polling import until
 
-from dljob_operator.ansible_operator_bridge import artifacts
+from dljob_operator.ansible_operator_bridge import artifacts, controller
 from dljob_operator.ansible_operator_bridge.command import Command, Input, JobNestedTooDeeply
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
+from dljob_operator.ansible_operator_bridge.supervise import Flags
 from dljob_operator.engine.controller_settings import LARGEST_SHARING, ControllerSettings
+from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.ready_lines import LONG, Line
@@ -37,10 +39,10 @@ Answer = Callable[[RunRequest], list[RunResult]]
 
 
 class NoCluster(KubeApi):
-    """Refuses everything."""
+    """Refuses everything; `patched` are the paths of the annotations that were to be written."""
 
     def __init__(self) -> None:
-        pass
+        self.patched: list[str] = []
 
     def get(self, path: str, query: Any = None) -> dict[str, Any]:
         raise ApiConnectionError("no cluster")
@@ -48,6 +50,8 @@ class NoCluster(KubeApi):
     list_objects = get
 
     def request(self, method: str, path: str, body: object = None, **_: Any) -> dict[str, Any]:
+        if method == "PATCH":
+            self.patched.append(path)
         raise ApiConnectionError("no cluster")
 
 
@@ -92,21 +96,30 @@ def uids_of(request: RunRequest) -> list[str]:
 class Bridge:
     """A bridge with a filled cache, no cluster, and `threads` workers; shims are threads of a pool."""
 
-    def __init__(self, folder: Path, watch: Watch, threads: int = 1) -> None:
+    def __init__(self, folder: Path, watch: Watch, threads: int = 1, *, elects_leader: bool = False) -> None:
         self.folder = folder
         self.runs = Runs()
-        self.controller = BridgeController([watch], NoCluster(), self.runs, ControllerSettings(max_concurrent=threads))
+        self.cluster = NoCluster()
+        settings, flags = ControllerSettings(max_concurrent=threads), Flags(elects_leader)
+        self.controller = BridgeController([watch], self.cluster, self.runs, settings, flags)
         without_threads(self.controller.informers)
         fill(self.controller.informers)
         self.kind = kind_of(self.controller.informers, str(watch.gvk))
+        self.kind.api_resource = ApiResource("/apis/example.com/v1", "echojobs")
         self.pool = ThreadPoolExecutor(16)
         self.controller.start()
 
-    def watched(self, type_: str, uid: str) -> None:
+    def watched(self, type_: str, uid: str, **more: Any) -> None:
         """An event of the watch of the jobs."""
-        metadata = {"name": uid, "namespace": "team", "uid": uid, "resourceVersion": "1"}
+        metadata = {"name": uid, "namespace": "team", "uid": uid, "resourceVersion": "1", **more}
         job = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": metadata}
         self.kind.informers[0].handle({"type": type_, "object": job})
+
+    def change_a_pod(self, owner: str, version: str) -> None:
+        """An event of the watch of the pods."""
+        pod = {**owned_pod(f"{owner}-0", owner), "status": {"podIP": version}}
+        pod["metadata"] = {**pod["metadata"], "namespace": "team", "resourceVersion": version}
+        informer_of(self.controller.informers, "pods").handle({"type": "ADDED", "object": pod})
 
     def shim(self, uid: str, *, socket: str = "", version: str = "1", **metadata: Any) -> Future[RunExit]:
         job = {
@@ -130,7 +143,7 @@ class Bridge:
 
 @pytest.fixture
 def bridge(tmp_path: Path) -> Iterator[Bridge]:
-    made = Bridge(tmp_path, Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED))
+    made = Bridge(tmp_path, Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED, manage_status=False))
     yield made
     made.stop()
 
@@ -153,7 +166,7 @@ def test_a_run_goes_to_a_long_lived_worker(bridge: Bridge) -> None:
     with EventReceiver("unit-bridge-good") as receiver:
         assert bridge.shim("a", socket=receiver.path).result(10) == RunExit(0, "")
         assert run_result(receiver.events).ok
-        assert [event["event"] for event in receiver.events] == ["playbook_on_stats"]
+        assert [event["event"] for event in receiver.events] == ["runner_on_ok"], "which ends its reconcile"
         assert receiver.refused == []
     (request,) = bridge.runs.requests
     assert request.long_lived
@@ -162,24 +175,26 @@ def test_a_run_goes_to_a_long_lived_worker(bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "manage_status", "fails", "again_after"),
+    ("annotation", "of_entry", "fails", "again_after"),
     [
-        ("1ns", False, False, "1s"),
-        ("1µs", False, False, "1s"),
-        ("0.999s", False, False, "1s"),
-        ("1s", False, False, None),
-        ("0s", False, False, None),
-        ("often", False, False, None),
-        (None, False, False, None),
-        ("1ns", False, True, None),  # ansible-operator repeats it after a backoff
-        ("1ns", True, False, None),  # it writes no conditions after such an event
+        (None, {}, False, "36000.000000s"),
+        (None, {"reconcile_period": 90.0}, False, "90.000000s"),
+        ("2m", {"reconcile_period": 90.0}, False, "120.000000s"),
+        ("0s", {}, False, "0.000000s"),
+        ("1ns", {}, False, "1.000000s"),
+        ("1µs", {}, False, "1.000000s"),
+        ("0.999s", {}, False, "1.000000s"),
+        ("often", {}, False, "36000.000000s"),  # it has refused it before the run
+        ("1ns", {}, True, None),  # ansible-operator repeats it after a backoff
+        ("1ns", {"manage_status": True}, False, None),  # it writes no conditions after such an event
+        (None, {"finalizer": Finalizer("x/y", vars={"final": True})}, False, None),  # it minds none
     ],
 )
-def test_a_job_is_not_reconciled_all_the_time_because_its_annotation_says_so(
-    tmp_path: Path, annotation: str | None, manage_status: bool, fails: bool, again_after: str | None
+def test_a_period_ends_the_reconcile_of_ansible_operator_and_is_not_too_short(
+    tmp_path: Path, annotation: str | None, of_entry: dict[str, Any], fails: bool, again_after: str | None
 ) -> None:
     """ansible-operator takes any period of a tenant, and has no minimum."""
-    watch = Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED, manage_status=manage_status)
+    watch = Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED, **{"manage_status": False, **of_entry})
     bridge = Bridge(tmp_path, watch)
     bridge.runs.answer = lambda request: [report(*uids_of(request), ok=not fails)]
     bridge.runs.release.set()
@@ -189,7 +204,7 @@ def test_a_job_is_not_reconciled_all_the_time_because_its_annotation_says_so(
             bridge.shim("a", socket=receiver.path, annotations=annotations).result(10)
             result = run_result(receiver.events)
             assert (result.ok, result.requeue_after) == (not fails, again_after)
-            assert receiver.events[-1]["event"] == "playbook_on_stats"
+            assert (receiver.events[-1]["event"] == "playbook_on_stats") is (again_after is None)
             assert receiver.refused == []
     finally:
         bridge.stop()
@@ -227,12 +242,57 @@ def test_a_job_that_is_nested_too_deeply_ends_without_a_run(bridge: Bridge) -> N
         asked = Command(folder, "1", Path("/roles/echo"))
         ended = bridge.controller.ignore(JobNestedTooDeeply(asked, receiver.path, "/events/"))
         result = run_result(receiver.events)
-        assert (result.ok, result.requeue_after) == (True, "10h"), "not after the period of its annotation"
-        assert receiver.events[-1]["event"] == "playbook_on_stats"
+        assert (result.ok, result.requeue_after) == (True, "36000.000000s"), "not after the period of its annotation"
     assert ended.code == 0
     assert bridge.runs.requests == []
     assert not (folder / "env" / "extravars").exists()
     assert (folder / "artifacts").is_dir(), "for the link of ansible-operator"
+
+
+def test_a_worker_reconciles_a_job_whose_pods_change_without_an_annotation(bridge: Bridge) -> None:
+    """Where that fails, ansible-operator tries again, with its backoff; then the next change needs none either."""
+    bridge.runs.release.set()
+    bridge.watched("ADDED", "a")
+    assert bridge.shim("a").result(10).code == 0
+    bridge.change_a_pod("a", "5")
+    until(lambda: len(bridge.runs.requests) == 2)
+    assert (uids_of(bridge.runs.requests[1]), bridge.cluster.patched) == (["a"], [])
+    assert [pod["metadata"]["name"] for pod in (bridge.runs.requests[1].snapshot or {})["a"]["Pod"]] == ["a-0"]
+    bridge.runs.answer = lambda request: [report(*uids_of(request), ok=False)]
+    bridge.change_a_pod("a", "6")
+    until(lambda: bridge.cluster.patched == ["/apis/example.com/v1/namespaces/team/echojobs/a"])
+    assert len(bridge.runs.requests) == 3
+    bridge.runs.answer = lambda request: [report(*uids_of(request))]
+    assert bridge.shim("a").result(10).code == 0
+    bridge.change_a_pod("a", "7")
+    until(lambda: len(bridge.runs.requests) == 5)
+    assert len(bridge.cluster.patched) == 1
+
+
+@pytest.mark.parametrize(
+    ("elects_leader", "of_entry", "metadata"),
+    [
+        (True, {}, {}),
+        (False, {"manage_status": True}, {}),
+        (False, {"vars": {"dljob_batchable": True}}, {}),
+        (False, {}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+    ],
+    ids=["another replica may lead", "conditions", "a role with other tasks", "leaving"],
+)
+def test_other_jobs_whose_pods_change_are_annotated(
+    tmp_path: Path, elects_leader: bool, of_entry: dict[str, Any], metadata: dict[str, Any]
+) -> None:
+    watch = Watch(ECHO, role=Path("/roles/echo"), **{"vars": LONG_LIVED, "manage_status": False, **of_entry})
+    bridge = Bridge(tmp_path, watch, elects_leader=elects_leader)
+    try:
+        bridge.runs.release.set()
+        bridge.watched("ADDED", "a", **metadata)
+        assert bridge.shim("a").result(10).code == 0
+        bridge.change_a_pod("a", "5")
+        until(lambda: bool(bridge.cluster.patched))
+        assert len(bridge.runs.requests) == 1
+    finally:
+        bridge.stop()
 
 
 def test_a_job_that_is_deleted_while_its_run_waits_leaves_nothing(bridge: Bridge) -> None:
@@ -454,12 +514,13 @@ def test_other_runs_have_a_process_of_their_own(tmp_path: Path, watch: Watch, me
     bridge.stop()
 
 
-def test_without_caches_a_run_has_a_process_of_its_own(tmp_path: Path) -> None:
+def test_without_caches_a_run_has_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads from the API server. Its variables are read again, since a run that waits for a worker keeps none."""
+    monkeypatch.setattr(controller, "FIRST_LIST", 0)
     role = tmp_path / "roles" / "echo"
     watch = Watch(ECHO, role=role, vars=LONG_LIVED)
     runs = Runs()
-    controller = BridgeController([watch], NoCluster(), runs, ControllerSettings(max_concurrent=1), first_list=0)
+    made = BridgeController([watch], NoCluster(), runs, ControllerSettings(max_concurrent=1), Flags())
     folder = tmp_path / ECHO.group / ECHO.version / ECHO.kind / "team" / "a"
     (folder / "env").mkdir(parents=True)
     metadata = {"name": "a", "namespace": "team", "uid": "a", "resourceVersion": "1"}
@@ -467,10 +528,10 @@ def test_without_caches_a_run_has_a_process_of_its_own(tmp_path: Path) -> None:
     extravars = {"_example_com_echojob": job, "_example_com_echojob_spec": {}, "word": "hello"}
     (folder / "env" / "extravars").write_text(json.dumps(extravars))
     argv = ["run", str(folder), "--role", "echo", "--roles-path", str(role.parent), "-i", "1"]
-    parsed = controller.prepare(argv, tmp_path)
+    parsed = made.prepare(argv, tmp_path)
     assert parsed.is_for_worker
     assert parsed.given.wrapped == {}
-    assert controller.run(parsed).code == 0
+    assert made.run(parsed).code == 0
     assert not (folder / "env" / "extravars").exists()
     (request,) = runs.requests
     assert not request.long_lived

@@ -21,11 +21,13 @@ from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun
 from dljob_operator.ansible_operator_bridge.run_queue import RunQueue
+from dljob_operator.ansible_operator_bridge.supervise import Flags
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import OrphanCollector
+from dljob_operator.runner import RunEnding, RunResult
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -69,7 +71,8 @@ def change_the_job(bridge: BridgeController, type_: str, version: str = "2") -> 
 
 def bridge_of(api: KubeApi, runner: NoRuns | None = None) -> BridgeController:
     """A bridge whose cache has one job, after a run of it."""
-    made = BridgeController([Watch(ECHO)], api, cast(Runner, runner or NoRuns()), ControllerSettings(max_concurrent=1))
+    settings = ControllerSettings(max_concurrent=1)
+    made = BridgeController([Watch(ECHO)], api, cast(Runner, runner or NoRuns()), settings, Flags())
     kind_of(made.informers, str(ECHO)).api_resource = ApiResource("/apis/example.com/v1", "echojobs")
     change_the_job(made, "ADDED", "1")
     made.requeues.begin("1")
@@ -213,3 +216,23 @@ def test_a_run_that_no_worker_takes_is_a_problem_once_the_caches_are_filled(
     assert bridge.problem() == "", "without the caches the workers wait for the API server"
     bridge.worker_runs.work.close()
     shim.join(10)
+
+
+def test_the_embedded_engine_reconciles_what_ansible_operator_cannot_load_with_the_same_watches() -> None:
+    """Of two groups with the same kind and version ansible-operator gets the first."""
+    other = GVK("second.example.com", ECHO.version, ECHO.kind)
+    runner, api = NoRuns(), Api()
+    watches = [Watch(ECHO), Watch(other)]
+    bridge = BridgeController(watches, api, cast(Runner, runner), ControllerSettings(max_concurrent=1), Flags())
+    without_threads(bridge.informers)
+    fill(bridge.informers)
+    ran: list[str] = []
+    runner.results = lambda request: iter([ran.append(request.target) or RunResult(RunEnding.COMPLETED)])  # type: ignore[attr-defined, func-returns-value]
+    for kind, uid in ((ECHO, "theirs"), (other, "ours")):
+        made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {**job()["metadata"], "uid": uid}}
+        informer_of(bridge.informers, str(kind)).handle({"type": "ADDED", "object": made})
+    bridge.start()
+    until(lambda: str(other) in ran)
+    assert set(ran) == {str(other)}
+    assert [one.source.what for one in bridge.informers.informers].count("pods") == 1
+    bridge.stop(5)

@@ -9,15 +9,15 @@ from support.clock import Clock
 
 from dljob_operator.ansible_operator_bridge.requeue_queue import (
     ANNOTATION_TIMEOUT,
-    HOLD,
     LONGEST_HOLD,
+    NEW_BEFORE_ONE,
     NEW_JOB_TIMEOUT,
     RequeueQueue,
 )
 from dljob_operator.ansible_operator_bridge.run_queue import Turn
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.queue import SETTLE, NextRun
-from dljob_operator.engine.queue.ready_lines import PASSED_OVER, Line
+from dljob_operator.engine.queue.ready_lines import Line
 
 KIND, OTHER = Flow("kind", "default"), Flow("other", "default")
 
@@ -140,6 +140,19 @@ def test_ansible_operator_retries_failed_runs(requeues: RequeueQueue, clock: Clo
     assert due(requeues) == []
 
 
+def test_ansible_operator_tries_again_what_the_bridge_failed_to_do(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues)
+    assert requeues.request("a", by_bridge=True).line is Line.OWNED
+    assert not requeues.has_failed("a")
+    assert after_a_run(requeues, ok=False) == 0.0
+    assert (due(requeues), requeues.has_failed("a")) == (["a"], True)
+    requeues.request("a")
+    assert after_a_run(requeues, ok=False) is None, "it repeats its own runs"
+    requeues.request("a")
+    after_a_run(requeues)
+    assert not requeues.has_failed("a")
+
+
 def test_overlapping_runs_end_with_the_last(requeues: RequeueQueue) -> None:
     requeues.begin("a")
     requeues.begin("a")
@@ -202,50 +215,56 @@ class TestNewJobsComeFirst:
         requeues = RequeueQueue(clock)
         after_a_run(requeues, "old")
         requeues.add("old", KIND)
-        for number in range(10):
+        for number in range(100):
             requeues.add(f"new-{number}", KIND, urgent=True)
         clock.now += SETTLE
         return requeues
 
-    def test_annotations_wait_while_new_jobs_do(self, requeues: RequeueQueue, clock: Clock) -> None:
+    def test_annotations_wait_while_new_jobs_do(self, requeues: RequeueQueue) -> None:
         assert due(requeues) == []
-        for number in range(10):
+        for number in range(100):
             requeues.discard(f"new-{number}")
-        clock.now += HOLD
         assert due(requeues) == ["old"]
 
-    def test_an_annotation_waits_for_few_new_jobs(self, requeues: RequeueQueue, clock: Clock) -> None:
+    def test_an_annotation_waits_for_some_new_jobs(self, requeues: RequeueQueue, clock: Clock) -> None:
         after_a_run(requeues, "another")
         requeues.add("another", KIND)
-        for number in range(PASSED_OVER):
-            clock.now += SETTLE
+        clock.now += SETTLE
+        for number in range(NEW_BEFORE_ONE):
             assert due(requeues) == []
             requeues.request(f"new-{number}")
-        clock.now += HOLD
         assert due(requeues) == ["old"]
-        clock.now += HOLD
         assert due(requeues) == [], "the other one waits for as many new jobs again"
 
-    def test_an_annotation_waits_for_some_seconds_only(self, requeues: RequeueQueue, clock: Clock) -> None:
+    def test_a_large_job_waits_for_its_next_slice_in_its_line_only(self, requeues: RequeueQueue) -> None:
+        after_a_run(requeues, "large", next_run=NextRun.CONTINUING)
+        assert due(requeues) == ["large"]
+
+    def test_an_annotation_waits_for_some_time_only(self, requeues: RequeueQueue, clock: Clock) -> None:
         """Whatever comes: ansible-operator may be busy with slow runs, and more new jobs come all the time."""
         assert due(requeues) == []
         began = clock.now
         while (found := due(requeues)) == []:
-            clock.now += HOLD
+            clock.now += 1.0
             requeues.add(f"newer-{clock.now}", KIND, urgent=True)
         assert found == ["old"]
-        assert began + LONGEST_HOLD <= clock.now < began + LONGEST_HOLD + 2 * HOLD
+        assert began + LONGEST_HOLD <= clock.now < began + LONGEST_HOLD + 1.0
 
-    def test_new_jobs_of_another_kind_hold_nothing_back(self, clock: Clock) -> None:
-        """They wait in another queue of ansible-operator."""
+    @pytest.mark.parametrize("flow", [OTHER, Flow(KIND.target, "another tenant")])
+    def test_other_new_jobs_hold_nothing_back(self, clock: Clock, flow: Flow) -> None:
         requeues = RequeueQueue(clock)
         after_a_run(requeues, "old")
         requeues.add("old", KIND)
-        requeues.add("new", OTHER, urgent=True)
+        requeues.add("new", flow, urgent=True)
         clock.now += SETTLE
         assert due(requeues) == ["old"]
 
     def test_a_new_job_that_nobody_runs_holds_nothing_back_for_long(self, requeues: RequeueQueue, clock: Clock) -> None:
+        assert due(requeues) == []
+        clock.now += NEW_JOB_TIMEOUT - SETTLE
+        requeues.request("new-0")
+        clock.now += 2 * SETTLE
+        assert due(requeues) == [], "others of them have their turn"
         clock.now += NEW_JOB_TIMEOUT
         assert due(requeues) == ["old"]
 
@@ -254,8 +273,10 @@ class TestNewJobsComeFirst:
         for number in range(100):
             standby.add(f"new-{number}", KIND, urgent=True)
             clock.now += NEW_JOB_TIMEOUT
-        new, waiting = standby._new, standby._waiting  # noqa: SLF001 - memory that no answer shows
-        assert (len(new), waiting.total()) == (1, 1)
+        new, bursts = standby._new, standby._bursts  # noqa: SLF001 - memory that no answer shows
+        assert (len(new), bursts[KIND].waiting) == (1, 1)
+        standby.discard("new-99")
+        assert (len(new), len(bursts)) == (0, 0)
 
 
 class TestTurns:

@@ -92,6 +92,15 @@ def test_requests_for_one_job_that_wait_have_one_run(runs: RunQueue[str]) -> Non
     assert runs.requests("a") == ["killed", "again"]
 
 
+def test_a_job_that_a_user_changes_while_it_waits_moves_up(runs: RunQueue[str]) -> None:
+    for key in ("a", "b", "c"):
+        runs.add(key, G, OWNED, "its pods")
+    runs.add("c", G, CHANGED, "its user")
+    runs.add("b", G, Turn(Line.OWNED, may_share=False), "its pods again")
+    assert [get(runs) for _ in range(3)] == [["c"], ["a"], ["b"]]
+    assert runs.requests("c") == ["its pods", "its user"]
+
+
 def test_a_job_has_one_run_at_a_time(runs: RunQueue[str]) -> None:
     runs.add("a", G, CHANGED, "killed")
     assert get(runs) == ["a"]

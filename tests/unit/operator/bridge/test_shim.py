@@ -18,11 +18,11 @@ import yaml
 from devtools.build.images.compiled_shim import compiled_shim
 from support.ansible_operator import Run, Runs
 
-from dljob_operator.ansible_operator_bridge import supervise
+from dljob_operator.ansible_operator_bridge import controller, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.ansible_operator_bridge.shim.dljob_shim import SOCKET
-from dljob_operator.ansible_operator_bridge.supervise import COMPILED
+from dljob_operator.ansible_operator_bridge.supervise import COMPILED, Flags
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
@@ -151,12 +151,12 @@ def warm(roles: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
     )
     runner = RunnerClient(targets(watches), environ={**os.environ, "KUBECONFIG": str(kubeconfig)})
     runner.start()
-    bridge = BridgeController(
-        watches, KubeApi.connect(kubeconfig), runner, ControllerSettings(run_timeout=60), first_list=0
-    )
+    bridge = BridgeController(watches, KubeApi.connect(kubeconfig), runner, ControllerSettings(run_timeout=60), Flags())
     server = ShimServer(folder / "s" / "socket", bridge)
     server.start()
-    yield supervise.child_environ({**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, folder / "s" / "socket")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(controller, "FIRST_LIST", 0)
+        yield supervise.child_environ({**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, folder / "s" / "socket")
     server.stop()
     runner.close()
 
@@ -304,6 +304,20 @@ def test_the_compiled_shim_is_used_where_there_is_one(tmp_path: Path, has_progra
         (tmp_path / "ansible-runner").touch(0o755)
     environ = supervise.child_environ({"PATH": "/bin", COMPILED: str(tmp_path)}, tmp_path / "socket")
     assert environ["PATH"] == f"{tmp_path if has_program else supervise.SHIM}:/bin"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("--watches-file=./watches.yaml --ansible-verbosity 0", Flags(elects_leader=False, reconcile_period=36_000.0)),
+        ("--leader-elect --leader-election-id=dljob", Flags(elects_leader=True)),
+        ("--enable-leader-election=true --reconcile-period=5m", Flags(elects_leader=True, reconcile_period=300.0)),
+        ("--leader-elect=false --leader-elect-lease-duration 3s", Flags(elects_leader=False)),
+        ("--reconcile-period 0s", Flags(reconcile_period=0.0)),
+    ],
+)
+def test_the_flags_of_ansible_operator_that_matter(words: str, found: Flags) -> None:
+    assert supervise.flags_of(["ansible-operator", "run", *words.split()]) == found
 
 
 class TestShimOnly:

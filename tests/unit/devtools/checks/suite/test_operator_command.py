@@ -26,12 +26,12 @@ def test_the_embedded_engine_is_the_default() -> None:
 
 def test_the_environment_names_an_ansible_operator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     command = session.operator_command({session.ANSIBLE_OPERATOR: "/bin/ansible-operator"})
-    assert command.words[1] == ansible_operator.__file__
+    assert command.words[2] == ansible_operator.__file__
     monkeypatch.setenv(supervise.COMPILED, "")  # what it sets is then undone
     started: list[str] = []
     monkeypatch.setattr(ansible_operator.os, "execv", lambda _, words: started.extend(words))
     monkeypatch.setattr(ansible_operator, "WATCHES", tmp_path / "new" / "watches.yaml")
-    ansible_operator.main([word for word in command.words[2:] if word != "--install-crds"])
+    ansible_operator.main([word for word in command.words[3:] if word != "--install-crds"])
     assert Path(os.environ[supervise.COMPILED], "ansible-runner").is_file()
     options = cli.parse(started[3:])
     assert (options.config_namespace, options.max_concurrent_reconciles) == ("default", 4)
@@ -42,8 +42,9 @@ def test_the_environment_names_an_ansible_operator(monkeypatch: pytest.MonkeyPat
 
 
 def test_it_is_a_program_without_the_developers_path() -> None:
-    words = [sys.executable, "-I", str(ansible_operator.__file__), "--help"]
-    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    words = [*session.operator_command({session.ANSIBLE_OPERATOR: "x"}).words[:3], "--help"]
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    assert subprocess.run(words, capture_output=True, check=False, env=environ).returncode == 0
 
 
 def test_other_selectors_are_refused() -> None:
