@@ -63,10 +63,11 @@ def _explain(error: ApiError, manifest: Resource) -> str:
     return f"{error.message}: the cluster has no {kind.plural}.{kind.group}; {kind.remedy}"
 
 
-def _order(manifests: Sequence[Resource]) -> Callable[[str], int]:
-    """The place of a message about one of ``manifests``: the writes end in any order."""
+def _sort(written: ApplyResult, manifests: Sequence[Resource]) -> None:
+    """Give the messages the order of ``manifests``: the writes end in any order."""
     places = {f"{one['kind']}/{one['metadata']['name']}": place for place, one in enumerate(manifests)}
-    return lambda text: places.get(text.partition(": ")[0], len(places))
+    for texts in (written.refused, written.postponed, written.taken):
+        texts.sort(key=lambda text: (places.get(text.partition(": ")[0], len(places)), text))
 
 
 def _is_outdated(manifest: Resource, present: Resource) -> bool:
@@ -83,6 +84,15 @@ def _is_outdated(manifest: Resource, present: Resource) -> bool:
 def _in_turn(services: Sequence[Resource], pods: Sequence[Resource]) -> list[Resource]:
     """One of each by turns, so that a slice that time cuts off has the Services of its pods."""
     return [one for pair in zip_longest(services, pods) for one in pair if one is not None]
+
+
+def _roles_first(manifests: Sequence[Resource]) -> list[list[Resource]]:
+    """The objects in two parts, without empty ones: the API server compares the rights of who creates a RoleBinding
+    with those of the Role."""
+    parts: dict[bool, list[Resource]] = {False: [], True: []}
+    for manifest in manifests:
+        parts[manifest["kind"] == "RoleBinding"].append(manifest)
+    return [part for part in parts.values() if part]
 
 
 def _named(role: Resource) -> set[str]:
@@ -134,15 +144,12 @@ class Writer:
         """
         written = ApplyResult()
         self._still_used = frozenset(plan.still_used)
-        for manifest in plan.auxiliary_objects:
-            present = self._api.run(self._create(manifest, written))
-            if present is not None and _is_outdated(manifest, present) and not self._takes_rights(manifest, present):
-                replaced = ApplyResult()
-                self._api.run(self._replace(manifest, present, replaced))
-                written.created += replaced.created
-                written.versions += replaced.versions
-                written.postponed += [*replaced.postponed, *replaced.refused]  # a job that runs does not fail of it
+        first = 1 if self._starts_slowly else FIRST_AT_ONCE
+        for manifests in _roles_first(plan.auxiliary_objects):
+            at_once = self._slow_start(written.created, None, first)
+            self._api.each(manifests, lambda manifest: self._create_auxiliary(manifest, written), at_once)
         if written.incomplete:
+            _sort(written, plan.auxiliary_objects)
             return written  # the pods need these objects
         # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
         # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
@@ -161,13 +168,23 @@ class Writer:
             lambda deletion: self._delete(deletion, written, budget),
             self._slow_start(written.deleted, budget),
         )
-        order = _order([*plan.pods, *plan.services])
-        for texts in (written.refused, written.postponed, written.taken):
-            texts.sort(key=lambda text: (order(text), text))
+        _sort(written, [*plan.pods, *plan.services])
         for manifest in plan.ensured_objects:
             if not self._api.run(self._ensure(manifest, written)) and not owned_kind(manifest).watched:
                 break  # the plan puts last what has to wait for this object
         return written
+
+    def _create_auxiliary(self, manifest: Resource, written: ApplyResult) -> Steps[None]:
+        """Create what the pods need, or replace it where it is outdated."""
+        present = yield from self._create(manifest, written)
+        if present is None or not _is_outdated(manifest, present) or self._takes_rights(manifest, present):
+            return
+        replaced = ApplyResult()
+        yield from self._replace(manifest, present, replaced)
+        with self._lock:
+            written.created += replaced.created
+            written.versions += replaced.versions
+            written.postponed += [*replaced.postponed, *replaced.refused]  # a job that runs does not fail of it
 
     def _withdraw(self, pods: Sequence[Resource], written: ApplyResult) -> None:
         """Delete those of ``pods`` that were just created: their DNS names do not resolve while the job waits."""
