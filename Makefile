@@ -145,7 +145,7 @@ run: venv ## run the embedded engine on the cluster of KUBECONFIG (default .clus
 
 venv: .venv/ready ## create the pinned Python environment
 
-.venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml hack/venv.sh
+.venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml client/pyproject.toml hack/venv.sh
 	@hack/venv.sh $(PYTHON)
 
 clean: ## remove the environment and the tools' files; cluster-down stops the cluster
