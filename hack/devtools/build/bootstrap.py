@@ -1,4 +1,4 @@
-"""Installs requirements-dev.txt, the engine and the client into .venv; uses only the standard library: nothing else is there.
+"""Installs requirements-dev.txt, engine and client into .venv; uses only the standard library: nothing else is there.
 
 uv installs them: 130 packages, byte-compiled, took it 17 s of processor time where pip took 39 s, and its cache has
 them unpacked, so that the next checkout needs no network. Where uv is not available, pip installs the same.
