@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from dljob import kinds as kinds_
 from dljob.api import APPLY, MERGE_PATCH, Api, Request, Response
