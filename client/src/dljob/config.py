@@ -56,7 +56,7 @@ def load(path: str | None = None, context: str | None = None, environ: Mapping[s
     ``context`` is the kubeconfig's current one by default. Raises ConfigError.
     """
     given = path or environ.get("KUBECONFIG") or ""
-    files = [Path(one).expanduser() for one in given.split(os.pathsep) if one] or [Path.home() / ".kube" / "config"]
+    files = _files(given)
     if path and not files[0].is_file():
         raise ConfigError(f"The kubeconfig {path} does not exist.")
     found = _merged([file for file in files if file.is_file()])
@@ -67,6 +67,16 @@ def load(path: str | None = None, context: str | None = None, environ: Mapping[s
             names = ", ".join(map(str, files))
             raise ConfigError(f"There is no kubeconfig at {names}: set KUBECONFIG, or pass --kubeconfig.")
     return _of_context(found, context or found["current-context"], environ)
+
+
+def contexts(path: str | None = None, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The names of the contexts, sorted. Raises ConfigError."""
+    files = _files(path or environ.get("KUBECONFIG") or "")
+    return sorted(_merged([file for file in files if file.is_file()])["contexts"])
+
+
+def _files(given: str) -> list[Path]:
+    return [Path(one).expanduser() for one in given.split(os.pathsep) if one] or [Path.home() / ".kube" / "config"]
 
 
 def in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Config:
