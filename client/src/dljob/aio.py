@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, ParamSpec, TypeVar
 
 from dljob.client import Change, Client, Jobs, Submitted
-from dljob.errors import DljobError
 from dljob.kinds import Resource
 from dljob.view import JobView
 
@@ -48,27 +47,25 @@ class AsyncClient:
 
     async def watch(self, kind: str | None = None, **named: Any) -> AsyncIterator[Change]:
         """As :meth:`Client.watch`; when the iterator is closed, its thread ends within half a second."""
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Change | BaseException | None]()
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Change | Exception | None]()
         stopped = threading.Event()
 
-        def put(item: Change | BaseException | None) -> None:
+        def put(item: Change | Exception | None) -> None:
             if not stopped.is_set():
                 loop.call_soon_threadsafe(queue.put_nowait, item)
 
         def run() -> None:
             try:
-                for change in self._client.watch(kind, **named):
+                for change in self._client.watch(kind, stop=stopped.is_set, **named):
                     put(change)
-                    if stopped.is_set():
-                        return
                 put(None)
-            except DljobError as e:
+            except Exception as e:  # all are the caller's
                 put(e)
 
         threading.Thread(target=run, daemon=True).start()
         try:
             while (item := await queue.get()) is not None:
-                if isinstance(item, BaseException):
+                if isinstance(item, Exception):
                     raise item
                 yield item
         finally:

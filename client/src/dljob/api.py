@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,11 +113,12 @@ class Api:
         return [answers[number] for number in range(len(requests))]
 
     def lines(
-        self, requests: Mapping[str, Request], timeout: float | None = None
+        self, requests: Mapping[str, Request], timeout: float | None = None, stop: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[str, bytes | Response]]:
         """The lines of endless answers, each with its key, as they arrive; at the end of an answer its Response.
 
-        Ends when all answers have ended, or after ``timeout`` seconds. Raises ConnectionFailed only if no answer began.
+        Ends when all answers have ended, after ``timeout`` seconds, or half a second after ``stop()`` has become true.
+        Raises ConnectionFailed only for an answer that has not begun.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         multi = self._multi()
@@ -128,7 +129,7 @@ class Api:
                 handle = self._handle(request, answer, endless=True)
                 open_[handle] = key, answer
                 multi.add_handle(handle)
-            while open_ and (deadline is None or time.monotonic() < deadline):
+            while open_ and not stop() and (deadline is None or time.monotonic() < deadline):
                 multi.perform()
                 for key, answer in open_.values():
                     yield from ((key, line) for line in answer.take())
@@ -324,6 +325,8 @@ def _is_local(server: str) -> bool:
     return urlsplit(server).hostname in ("localhost", "127.0.0.1", "::1")
 
 
+_PROXY_ERROR = 97
+"""CURLE_PROXY, for which pycurl has no name."""
 _CERTIFICATES = (pycurl.E_SSL_CERTPROBLEM, pycurl.E_SSL_CACERT_BADFILE, pycurl.E_SSL_CIPHER)
 
 
@@ -334,7 +337,7 @@ def _failed(config: Config, error: tuple[int, str]) -> ConnectionFailed | Config
         return ConnectionFailed(f"The certificate of {config.server} is not the one of the kubeconfig: {text}.")
     if code in _CERTIFICATES:
         return ConfigError(f"The certificates of the kubeconfig cannot be used: {text}.")
-    if code in (pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_PROXY):
+    if code in (pycurl.E_COULDNT_RESOLVE_PROXY, _PROXY_ERROR):
         return ConnectionFailed(f"The proxy of the kubeconfig or of HTTPS_PROXY does not answer: {text}.")
     if code == pycurl.E_OPERATION_TIMEDOUT:
         return ConnectionFailed(f"The cluster at {config.server} does not answer in time.")

@@ -99,7 +99,7 @@ class Client:
         NotFound where the cluster has none of the kinds.
         """
         where = None if all_namespaces else namespace or self.namespace
-        found, problems, _ = self._list(_kinds(kind), where, selector)
+        found, problems, _ = self._list(_kinds(kind), where, _query(labelSelector=selector))
         own: dict[tuple[str, str], _Resources] = {}
         if pods and found:
             try:
@@ -183,36 +183,55 @@ class Client:
         selector: str = "",
         name: str = "",
         timeout: float | None = None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> Iterator[Change]:
-        """The jobs that there are, and every change after that, for ``timeout`` seconds or without end.
+        """The jobs that there are, and every change after that, for ``timeout`` seconds or until ``stop()`` is true.
 
         Ended watches begin again where they were, or with a new list, whose differences are reported.
         """
         where = None if all_namespaces else namespace or self.namespace
+        fields = _one(name) if name else {}
+        for change in self._watch(_kinds(kind), where, _query(labelSelector=selector, **fields), timeout, stop):
+            if change:
+                yield change
+
+    def _watch(
+        self,
+        of: Sequence[Kind],
+        where: str | None,
+        query: Mapping[str, str | int],
+        timeout: float | None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Change | None]:
+        """The changes, and ``None`` after each list."""
         deadline = None if timeout is None else time.monotonic() + timeout
         known: dict[str, Resource] = {}
         versions: dict[str, str] = {}
-        candidates = {one.resource: one for one in _kinds(kind)}
-        fields = {"fieldSelector": f"metadata.name={name}"} if name else {}
+        candidates = {one.resource: one for one in of}
         stale, failures = list(candidates.values()), 0
-        while deadline is None or time.monotonic() < deadline:
+        while not stop() and (deadline is None or time.monotonic() < deadline):
             try:
                 if stale:
-                    found, _, listed = self._list(stale, where, selector, **fields)
+                    found, _, listed = self._list(stale, where, query)
                     versions |= listed
                     yield from _differences(known, found, {one.resource for one in stale})
+                    yield None
                     stale = []
                 requests = {
                     resource: Request(
                         self._path(candidates[resource], where),
-                        _query(labelSelector=selector, **fields)
-                        | {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
-                        | {"timeoutSeconds": _WATCH_SECONDS},
+                        {
+                            **query,
+                            "watch": "1",
+                            "allowWatchBookmarks": "true",
+                            "resourceVersion": version,
+                            "timeoutSeconds": _WATCH_SECONDS,
+                        },
                     )
                     for resource, version in versions.items()
                 }
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
-                for resource, item in self.api.lines(requests, left):
+                for resource, item in self.api.lines(requests, left, stop):
                     failures = 0
                     if isinstance(item, Response):
                         if item.status >= 400:
@@ -251,10 +270,12 @@ class Client:
         job = self.object(name, kind, namespace=namespace)
         meta = job["metadata"]
         last = None
-        changes = self.watch(
-            kinds_.kind_of(job).resource, namespace=meta["namespace"], name=meta["name"], timeout=timeout
-        )
+        changes = self._watch([kinds_.kind_of(job)], meta["namespace"], _one(meta["name"]), timeout)
         for change in changes:
+            if change is None and last is None:
+                raise NotFound(f"The job {meta['name']} was deleted.")
+            if change is None:
+                continue
             if change.job.uid != meta["uid"] or change.type == "DELETED":
                 raise NotFound(f"The job {change.job.key} was deleted.")
             last = change.job
@@ -369,18 +390,13 @@ class Client:
 
     def _wait_until_gone(self, job: Resource, timeout: float) -> None:
         meta = job["metadata"]
-        resource = kinds_.kind_of(job).resource
-        for change in self.watch(resource, namespace=meta["namespace"], name=meta["name"], timeout=timeout):
-            if change.type == "DELETED" or change.job.uid != meta["uid"]:
+        is_there = False
+        for change in self._watch([kinds_.kind_of(job)], meta["namespace"], _one(meta["name"]), timeout):
+            if change:
+                is_there = change.type != "DELETED" and change.job.uid == meta["uid"]
+            if not is_there:
                 return
-        try:
-            gone = (
-                self.object(f"{resource}/{meta['name']}", namespace=meta["namespace"])["metadata"]["uid"] != meta["uid"]
-            )
-        except NotFound:
-            gone = True
-        if not gone:
-            raise TimedOut(f"The old job {meta['name']} is not gone after {timeout:g} s: a finalizer may keep it.")
+        raise TimedOut(f"The old job {meta['name']} is not gone after {timeout:g} s: a finalizer may keep it.")
 
     def _path(self, kind: Kind, namespace: str | None, suffix: str = "") -> str:
         version = self._versions.get(kind.resource, kind.versions[0])
@@ -410,13 +426,13 @@ class Client:
             left = again
 
     def _list(
-        self, candidates: Sequence[Kind], namespace: str | None, selector: str, **query: str | int
+        self, candidates: Sequence[Kind], namespace: str | None, query: Mapping[str, str | int]
     ) -> tuple[_Resources, _Texts, dict[str, str]]:
         """The objects, the problems, and by kind the version of the list. Kinds that the cluster lacks are left out."""
         found: _Resources = []
         problems: _Texts = []
         versions: dict[str, str] = {}
-        given = _query(labelSelector=selector, limit=_PAGE, **query)
+        given = {**query, "limit": _PAGE}
         for kind, response in self._each(candidates, namespace, query=given):
             error = response.error()
             if error and error.status == 404:
@@ -494,6 +510,11 @@ def _core(plural: str, namespace: str | None) -> str:
 def _query(**given: str | int) -> dict[str, str | int]:
     """Without what is empty."""
     return {name: value for name, value in given.items() if value != ""}
+
+
+def _one(name: str) -> dict[str, str | int]:
+    """The query for the object of this name."""
+    return {"fieldSelector": f"metadata.name={name}"}
 
 
 def _uid(resource: Resource) -> str:
