@@ -24,6 +24,7 @@ _QUIET_SECONDS = 60
 """Without a byte for so long a request has failed; a watch is exempt."""
 _TRIES = 4
 _MOST_AT_ONCE = 32
+_MOST_PAUSE = 0.5
 _LONGEST_LINE = 64 * 1024 * 1024
 _SAFE = ("GET", "HEAD")
 
@@ -142,7 +143,7 @@ class Api:
                     yield key, answer.response(handle)
                     handle.close()
                 if open_:
-                    multi.select(0.5 if deadline is None else max(0.0, min(0.5, deadline - time.monotonic())))
+                    _pause(multi, _MOST_PAUSE if deadline is None else deadline - time.monotonic())
         finally:
             for handle in open_:
                 multi.remove_handle(handle)
@@ -187,7 +188,7 @@ class Api:
                         responses[number] = answers[number].response(handle)
                     handle.close()
                 if open_:
-                    multi.select(0.5)
+                    _pause(multi, _MOST_PAUSE)
         finally:
             for handle in open_:
                 multi.remove_handle(handle)
@@ -280,6 +281,14 @@ class _Answer:
     def response(self, handle: pycurl.Curl) -> Response:
         status = self._status or int(handle.getinfo(pycurl.RESPONSE_CODE))
         return Response(status, b"".join(self._parts), self._retry_after)
+
+
+def _pause(multi: pycurl.CurlMulti, most: float) -> None:
+    """Wait until a connection is ready or libcurl has something to do, for ``most`` seconds at most."""
+    wanted = multi.timeout()  # milliseconds; -1: nothing to do by itself
+    most = max(0.0, min(most, _MOST_PAUSE, wanted / 1000 if wanted >= 0 else _MOST_PAUSE))
+    if multi.select(most) < 0:  # no connection yet
+        time.sleep(min(most, 0.01))
 
 
 def _ended(multi: pycurl.CurlMulti) -> Iterator[tuple[pycurl.Curl, tuple[int, str] | None]]:
