@@ -346,6 +346,8 @@ def _failed(config: Config, error: tuple[int, str]) -> ConnectionFailed | Config
         return ConnectionFailed(f"The certificate of {config.server} is not the one of the kubeconfig: {text}.")
     if code in _CERTIFICATES:
         return ConfigError(f"The certificates of the kubeconfig cannot be used: {text}.")
+    if code == pycurl.E_SSL_CONNECT_ERROR:
+        return ConnectionFailed(f"TLS with {config.server} fails: {text}.")
     if code in (pycurl.E_COULDNT_RESOLVE_PROXY, _PROXY_ERROR):
         return ConnectionFailed(f"The proxy of the kubeconfig or of HTTPS_PROXY does not answer: {text}.")
     if code == pycurl.E_OPERATION_TIMEDOUT:

@@ -158,7 +158,7 @@ def _credentials(
         certificate=_data(user, "client-certificate"),
         key=_data(user, "client-key"),
     )
-    if user.get("exec"):
+    if user.get("exec") is not None:
         return ExecPlugin(user["exec"], user[""], cluster, environ, fixed)
     if user.get("tokenFile"):
         path = user[""] / str(user["tokenFile"])
