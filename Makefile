@@ -50,7 +50,7 @@ sanity: venv ## ansible-test sanity
 collection: venv ## the collection's tarball, into .build
 	@$(TOOL) devtools.build.collection build
 
-wheel: venv ## the Python package, with the collection in it, into dist
+wheel: venv ## the Python packages: the operator with the collection in it, and dljob for laptops; into dist
 	@$(TOOL) devtools.build.collection wheel
 
 outdated: venv ## the pinned versions that the registries have newer ones of, and the ends of life; OUTDATED=--all for all pins
@@ -145,7 +145,7 @@ run: venv ## run the embedded engine on the cluster of KUBECONFIG (default .clus
 
 venv: .venv/ready ## create the pinned Python environment
 
-.venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml hack/venv.sh
+.venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml client/pyproject.toml hack/venv.sh
 	@hack/venv.sh $(PYTHON)
 
 clean: ## remove the environment and the tools' files; cluster-down stops the cluster

@@ -1,4 +1,4 @@
-"""Installs requirements-dev.txt and the engine into .venv; uses only the standard library: nothing else is there.
+"""Installs requirements-dev.txt, engine and client into .venv; uses only the standard library: nothing else is there.
 
 uv installs them: 130 packages, byte-compiled, took it 17 s of processor time where pip took 39 s, and its cache has
 them unpacked, so that the next checkout needs no network. Where uv is not available, pip installs the same.
@@ -24,7 +24,10 @@ from devtools.testbed.base.settings import cache_dir_from
 
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 PIP = (sys.executable, "-m", "pip")
-STEPS = (("-r", str(REQUIREMENTS)), ("--no-deps", "--no-build-isolation", "--editable", str(ROOT)))
+STEPS = (
+    ("-r", str(REQUIREMENTS)),
+    ("--no-deps", "--no-build-isolation", "--editable", str(ROOT), "--editable", str(ROOT / "client")),
+)
 """The arguments of ``pip install``, which both programs take. The second step needs the first one's build backend."""
 SECTIONS = ("global", "install", ":env:")
 """The sections of pip's configuration that count for ``pip install``; a later one overrides an earlier one."""

@@ -25,6 +25,7 @@ _EACH_LINK = r"\]\((https://[^)\s]+)/(?:blob|raw)/main/"
 """PyPI and Galaxy show the README without the files beside it, so its links are absolute."""
 PLACES = (
     ("src/dljob_operator/__init__.py", r'^__version__ = "(.*)"$', "version"),
+    ("client/src/dljob/__init__.py", r'^__version__ = "(.*)"$', "version"),
     ("galaxy.yml", r"^version: (.*)$", "version"),
     ("galaxy.yml", r"^repository: (.*)$", "Repository"),
     ("galaxy.yml", r"^documentation: (.*)$", "Documentation"),

@@ -47,6 +47,6 @@ def test_a_commit_waits_for_no_slow_linter() -> None:
 @pytest.mark.parametrize("name", ["ruff-check", "ruff-format"])
 def test_ruff_looks_at_every_folder_with_python(name: str) -> None:
     pattern = re.compile(BY_ID[name]["files"])
-    for folder in ("plugins", "src", "hack", "benchmarks", "tests", "examples"):
+    for folder in ("plugins", "src", "client", "hack", "benchmarks", "tests", "examples"):
         assert pattern.search(f"{folder}/deep/er.py")
     assert not pattern.search("build/entrypoint/dljob-try"), "ruff detects Python files by suffix"

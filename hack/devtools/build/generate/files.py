@@ -8,7 +8,17 @@ from pathlib import Path
 
 import yaml
 
-from devtools.build.generate import admission, any_framework, definition, model, rbac, role_files, user_roles, watches
+from devtools.build.generate import (
+    admission,
+    any_framework,
+    client,
+    definition,
+    model,
+    rbac,
+    role_files,
+    user_roles,
+    watches,
+)
 from devtools.build.generate.model import Framework
 from devtools.build.generated import Wanted
 from devtools.paths import ROOT
@@ -47,6 +57,7 @@ def of_tree(root: Path) -> Wanted:
     kustomization = _KUSTOMIZATION.format(source=_SOURCE) + "".join(f"  - {name}\n" for name in names)
     wanted.texts |= {
         root / "crds" / "Kustomization": kustomization,
+        root / client.PATH: client.text(found),
         root / "watches.yaml": watches.text(found, roles, _SOURCE),
         root / "watches.ansible-operator.yaml": watches.plain_text(found, roles, _SOURCE),
         base: rbac.inserted(base.read_text(encoding="utf-8"), found),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from devtools.paths import ROOT
 
-PYTHONPATH = ":".join(str(ROOT / folder) for folder in ("hack", "src"))
+PYTHONPATH = ":".join(str(ROOT / folder) for folder in ("hack", "src", "client/src"))
 GRACE = 60.0
 """Seconds that interrupted programs get to clean up."""
 

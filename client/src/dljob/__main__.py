@@ -1,0 +1,7 @@
+"""``python -m dljob``."""
+
+import sys
+
+from dljob.cli import main
+
+sys.exit(main())
