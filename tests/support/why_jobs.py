@@ -14,7 +14,7 @@ from support.live_jobs import SHELL_IMAGE, UNTIL_ENDED
 Resource = dict[str, Any]
 
 NODE = "why-node"
-"""Label, with the name of the namespace, of the nodes that only exist in the API server."""
+"""Label, with the name of the namespace, and taint of the nodes that only exist in the API server."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def _on(kind: str) -> Resource:
     """On one of the nodes of the test, which no kubelet has."""
     selector = {NODE: "$NAMESPACE", "why-kind": kind}
     tolerated = [{"key": f"node.kubernetes.io/{one}", "operator": "Exists"} for one in ("not-ready", "unreachable")]
+    tolerated.append({"key": NODE, "operator": "Exists"})
     return {"nodeSelector": selector, "tolerations": tolerated}
 
 
@@ -204,9 +205,12 @@ CASES: dict[str, Case] = {
         container={"resources": {"limits": {"memory": "20Mi"}}},
     ),
     "evicted": Case(
-        "evicted", "exceeds the limit", script="head -c 9000000 /dev/zero > /data/x; sleep 600",
-        pod=_FILE[0], container=_FILE[1],
-    ),  # fmt: skip
+        "evicted",
+        "exceeds the limit",
+        script="head -c 9000000 /dev/zero > /data/x; sleep 600",
+        pod=_FILE[0],
+        container=_FILE[1],
+    ),
     "format": Case(
         "exec-format",
         "exec format error",
@@ -229,10 +233,16 @@ CASES: dict[str, Case] = {
         pod={"securityContext": {"runAsNonRoot": True}},
         container={"image": "$ROOT_IMAGE", "imagePullPolicy": "Never"},
     ),
-    "startup": Case("probe-startup", "Startup probe failed", container={"startupProbe": {**_NEVER, "failureThreshold": 900}}),
+    "startup": Case(
+        "probe-startup", "Startup probe failed", container={"startupProbe": {**_NEVER, "failureThreshold": 900}}
+    ),
     "readiness": Case("probe-readiness", "Readiness probe failed", container={"readinessProbe": _NEVER}),
     "liveness": Case(
-        "probe-liveness", "Liveness probe failed", script="trap 'exit 3' TERM; sleep 86400 & wait", container={"livenessProbe": _NEVER}, restart="OnFailure"
+        "probe-liveness",
+        "Liveness probe failed",
+        script="trap 'exit 3' TERM; sleep 86400 & wait",
+        container={"livenessProbe": _NEVER},
+        restart="OnFailure",
     ),
     # the job
     "account": Case("account-missing", "serviceaccount", pod={"serviceAccountName": "missing"}),
@@ -240,12 +250,16 @@ CASES: dict[str, Case] = {
     "backoff": Case("backoff-limit", "backoffLimit", script="exit 1", policy={"backoffLimit": 0}, restart="OnFailure"),
     "deadline": Case("deadline", "activeDeadlineSeconds", policy={"activeDeadlineSeconds": 5}),
     "pending": Case(
-        "pending-timeout", "pending", pod={"nodeSelector": {"gpu": "none-has-it"}},
+        "pending-timeout",
+        "pending",
+        pod={"nodeSelector": {"gpu": "none-has-it"}},
         policy={"pendingTimeoutSeconds": 5},
-    ),  # fmt: skip
+    ),
     "invalid": Case("job-invalid", "per-job", annotations={"dljob.operator/services": "some"}),
     "volume-name": Case("pod-invalid", "nowhere", container={"volumeMounts": [{"name": "nowhere", "mountPath": "/x"}]}),
-    "managed": Case("managed-elsewhere", "kueue.x-k8s.io/multikueue", policy={"managedBy": "kueue.x-k8s.io/multikueue"}),
+    "managed": Case(
+        "managed-elsewhere", "kueue.x-k8s.io/multikueue", policy={"managedBy": "kueue.x-k8s.io/multikueue"}
+    ),
     "ignored": Case("operator-silent", "no status", labels={"dljob-test/operator": "own"}),
 }
 """By the name of the job."""

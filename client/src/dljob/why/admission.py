@@ -46,7 +46,17 @@ TABLE = (
     rule("admission-denied", r"is forbidden: |FailedCreate|a webhook has changed", "the API server refuses an object of the job", "Read the quoted message."),
 )  # fmt: skip
 _REFUSALS = ("FailedCreatePod", "FailedCreateService", "FailedCreate", "FailedPodCreate")
-_KINDS = ("Pod/", "Job/", "Service/", "waiting until ", "PodGroup/", "ConfigMap/", "Secret/", "ServiceAccount/", "RefusedByKubernetes")
+_KINDS = (
+    "Pod/",
+    "Job/",
+    "Service/",
+    "waiting until ",
+    "PodGroup/",
+    "ConfigMap/",
+    "Secret/",
+    "ServiceAccount/",
+    "RefusedByKubernetes",
+)
 
 
 def find(facts: Facts) -> Iterator[Finding]:

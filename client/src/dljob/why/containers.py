@@ -72,7 +72,7 @@ def _of_container(facts: Facts, pod: Pod, container: Container) -> Iterator[Find
     fields = {"container": container.name, "pod": pod.name, "restarts": container.restarts}
     if reason in _CONFIGURING:
         if match := first_match((*CONFIGURATION[:-1], *_START, CONFIGURATION[-1]), quoted.words):
-            limit = {"limit": "", "code": "", **{"key": "", "other": "", "where": "its source"}}
+            limit = {"limit": "", "code": "", "key": "", "other": "", "where": "its source"}
             yield found(match[0], {**limit, **fields, **match[1]}, quoted, pod.created, pod.name)
     elif reason == "CrashLoopBackOff" or _starts_again(pod, container):
         end = container.last
@@ -96,11 +96,15 @@ def _of_container(facts: Facts, pod: Pod, container: Container) -> Iterator[Find
         began = moment(container.running.get("startedAt"))
         is_sidecar = container.spec.get("restartPolicy") == "Always"
         if container.is_init and not is_sidecar and facts.age(began) >= INIT_SLOW:
-            words = Evidence(quoted.object, f"init container {container.name} runs since {container.running.get('startedAt')}")
+            words = Evidence(
+                quoted.object, f"init container {container.name} runs since {container.running.get('startedAt')}"
+            )
             yield found(INIT_WAITS, fields, words, began, pod.name)
         end = container.last
         if end.get("exitCode") not in (None, 0) and facts.age(began) < RECENT and container.restarts >= MANY:
-            yield found(RESTARTS, fields, Evidence(quoted.object, ends.words_of(end)), moment(end.get("finishedAt")), pod.name)
+            yield found(
+                RESTARTS, fields, Evidence(quoted.object, ends.words_of(end)), moment(end.get("finishedAt")), pod.name
+            )
 
 
 def _starts_again(pod: Pod, container: Container) -> bool:
@@ -113,7 +117,9 @@ def _is_disrupted(pod: Pod) -> bool:
     return condition(pod.object, "DisruptionTarget").get("status") == "True"
 
 
-_START = tuple(one for one in ends.TABLE if one.id in ("exec-format", "not-executable", "working-directory", "program-missing"))
+_START = tuple(
+    one for one in ends.TABLE if one.id in ("exec-format", "not-executable", "working-directory", "program-missing")
+)
 
 
 def _ended(pod: str, name: str, end: Any, container: Container | None, who: str) -> Finding:

@@ -139,12 +139,12 @@ def _matches(term: Mapping[str, Any], labels: Mapping[str, Any], name: str) -> b
 
 
 def _holds(one: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    key, operator, values = one.get("key"), one.get("operator"), list(one.get("values") or ())
+    key, operator, values = str(one.get("key")), one.get("operator"), list(one.get("values") or ())
     present = labels.get(key)
     if operator in ("In", "NotIn"):
-        return (present in values) == (operator == "In")
+        return bool(present in values) is (operator == "In")
     if operator in ("Exists", "DoesNotExist"):
-        return (key in labels) == (operator == "Exists")
+        return bool(key in labels) is (operator == "Exists")
     try:
         number, bound = int(str(present)), int(values[0])
     except (ValueError, IndexError):

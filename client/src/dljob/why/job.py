@@ -16,7 +16,14 @@ HANG = 1800.0
 """Seconds without a sign of progress from which a job may hang."""
 COLLECTIVE = ("PyTorchJob", "JAXJob", "PaddleJob", "XGBoostJob")
 """Kinds whose workers end together."""
-SIZES = ("WORLD_SIZE", "NUM_PROCESSES", "JAX_NUM_PROCESSES", "PADDLE_TRAINERS_NUM", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER")
+SIZES = (
+    "WORLD_SIZE",
+    "NUM_PROCESSES",
+    "JAX_NUM_PROCESSES",
+    "PADDLE_TRAINERS_NUM",
+    "DMLC_NUM_WORKER",
+    "DMLC_NUM_SERVER",
+)
 """Variables with the number of processes, which all replicas must have alike."""
 
 OUTCOMES = (
@@ -74,7 +81,9 @@ def _deleted(facts: Facts, about: str) -> Iterator[Finding]:
     since = moment(facts.metadata.get("deletionTimestamp"))
     finalizers = [str(one) for one in facts.metadata.get("finalizers") or ()]
     others = [one for one in finalizers if one not in ("foregroundDeletion", "orphan")]
-    words = f"deletionTimestamp: {facts.metadata.get('deletionTimestamp')}, finalizers: {', '.join(finalizers) or 'none'}"
+    words = (
+        f"deletionTimestamp: {facts.metadata.get('deletionTimestamp')}, finalizers: {', '.join(finalizers) or 'none'}"
+    )
     one = DELETED if others else DELETING
     yield found(one, {"finalizers": ", ".join(others)}, Evidence(about, words), since, "")
 
@@ -102,10 +111,10 @@ def _container_names(facts: Facts, about: str) -> Iterator[Finding]:
         return
     with suppress(UnknownKind):
         wanted = kind_of(facts.job).container_of(facts.job)
-        for one in facts.replicas:
-            names = [str(each.get("name")) for each in maps(mapping(one.template.get("spec")).get("containers"))]
+        for replicas in facts.replicas:
+            names = [str(each.get("name")) for each in maps(mapping(replicas.template.get("spec")).get("containers"))]
             if wanted != FIRST_CONTAINER and names and wanted not in names:
-                quoted = Evidence(about, f"containers of {one.type}: {', '.join(names)}")
+                quoted = Evidence(about, f"containers of {replicas.type}: {', '.join(names)}")
                 yield found(_NAME, {"name": wanted, "other": ""}, quoted, facts.created, "")
                 return
     for type_ in ("Failed", "Created", "Running"):
@@ -123,10 +132,19 @@ def _missing(facts: Facts, about: str) -> Iterator[Finding]:
     running = condition(facts.job, "Running")
     since = moment(running.get("lastTransitionTime")) or facts.created
     is_elastic = "elasticPolicy" in facts.spec or facts.spec.get("enableDynamicWorker")
-    ended = sum(int(one.get("succeeded") or 0) for one in mapping(facts.status.get("replicaStatuses")).values() if isinstance(one, dict))
+    ended = sum(
+        int(one.get("succeeded") or 0)
+        for one in mapping(facts.status.get("replicaStatuses")).values()
+        if isinstance(one, dict)
+    )
     missing = facts.wanted - max(len(facts.pods), len(facts.live) + ended)
     is_told = bool(facts.reason) or not facts.status or "kueue.x-k8s.io/queue-name" in facts.labels
-    if missing > 0 and not (is_elastic or is_told) and facts.age(since) >= PATIENCE and facts.age(facts.created) >= PATIENCE:
+    if (
+        missing > 0
+        and not (is_elastic or is_told)
+        and facts.age(since) >= PATIENCE
+        and facts.age(facts.created) >= PATIENCE
+    ):
         fields = {"pods": len(facts.pods), "wanted": facts.wanted}
         yield found(MISSING, fields, Evidence(about, f"replicas: {facts.wanted}, pods: {len(facts.pods)}"), since, "")
 
@@ -142,9 +160,15 @@ def _disagreement(facts: Facts) -> Iterator[Finding]:
                     if one.get("name") == variable and "value" in one:
                         seen.setdefault(str(one["value"]), pod.name)
         if len(seen) > 1:
-            values = ", ".join(f"{value} in {pod}" for value, pod in sorted(seen.items()))
+            values = ", ".join(f"{value} in {name}" for value, name in sorted(seen.items()))
             pod = min(seen.values())
-            yield found(DISAGREE, {"variable": variable, "values": values}, Evidence(f"Pod/{pod}", f"{variable}: {values}"), None, "")
+            yield found(
+                DISAGREE,
+                {"variable": variable, "values": values},
+                Evidence(f"Pod/{pod}", f"{variable}: {values}"),
+                None,
+                "",
+            )
 
 
 def _hang(facts: Facts, about: str) -> Iterator[Finding]:
@@ -159,9 +183,13 @@ def _hang(facts: Facts, about: str) -> Iterator[Finding]:
     if facts.kind not in COLLECTIVE:
         return
     for pod in facts.pods:
-        ends = [moment(one.terminated.get("finishedAt")) for one in pod.containers if not one.is_init and one.terminated]
+        ends = [
+            moment(one.terminated.get("finishedAt")) for one in pod.containers if not one.is_init and one.terminated
+        ]
         end = max((one for one in ends if one), default=None)
         others = [one for one in running if one.type == pod.type]
         if pod.phase == SUCCEEDED and end and others and facts.age(end) >= HANG:
             fields = {"ended": pod.name, "minutes": int(facts.age(end) // 60)}
-            yield found(ALONE, fields, Evidence(f"Pod/{pod.name}", f"phase Succeeded, finished at {end.isoformat()}"), end, "")
+            yield found(
+                ALONE, fields, Evidence(f"Pod/{pod.name}", f"phase Succeeded, finished at {end.isoformat()}"), end, ""
+            )

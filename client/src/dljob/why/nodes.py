@@ -58,7 +58,12 @@ def _terminating(facts: Facts, pod: Pod) -> Iterator[Finding]:
     if not pod.deleted or facts.now < pod.deleted + timedelta(seconds=OVERDUE):
         return
     finalizers = ", ".join(pod.metadata.get("finalizers") or ())
-    fields = {"time": pod.metadata.get("deletionTimestamp"), "node": pod.node or "?", "pod": pod.name, "finalizers": finalizers}
+    fields = {
+        "time": pod.metadata.get("deletionTimestamp"),
+        "node": pod.node or "?",
+        "pod": pod.name,
+        "finalizers": finalizers,
+    }
     words = f"deletionTimestamp: {fields['time']}, finalizers: {finalizers or 'none'}, phase: {pod.phase}"
     one = FINALIZER if finalizers and (pod.has_ended or not pod.node) else STUCK
     yield found(one, fields, Evidence(f"Pod/{pod.name}", words), pod.deleted, pod.name)
@@ -80,4 +85,6 @@ def _node(facts: Facts, pod: Pod, nodes: dict[str, Object]) -> Iterator[Finding]
         one = condition(node, type_)
         if one.get("status") == "True":
             quoted = Evidence(f"Node/{pod.node}", f"{type_}: {mapping(one).get('message') or one.get('reason')}")
-            yield found(PRESSURE, {"node": pod.node, "why": type_}, quoted, moment(one.get("lastTransitionTime")), pod.name)
+            yield found(
+                PRESSURE, {"node": pod.node, "why": type_}, quoted, moment(one.get("lastTransitionTime")), pod.name
+            )

@@ -43,7 +43,20 @@ def find(facts: Facts) -> Iterator[Finding]:
         if not others:
             quoted = Evidence(f"{facts.kind}/{facts.name}", "no status, no Events")
             yield found(SILENT, {}, quoted, facts.created, "")
+    yield from () if is_new else _behind(facts)
     yield from _network(facts)
+
+
+def _behind(facts: Facts) -> Iterator[Finding]:
+    """Of an operator that records the generation: the change is as old as the newest write of the object itself."""
+    seen, generation = facts.status.get("observedGeneration"), facts.metadata.get("generation")
+    written = [
+        moment(one.get("time")) for one in maps(facts.metadata.get("managedFields")) if not one.get("subresource")
+    ]
+    since = max((one for one in written if one), default=None)
+    if isinstance(seen, int) and isinstance(generation, int) and seen < generation and facts.age(since) >= STALE:
+        quoted = Evidence(f"{facts.kind}/{facts.name}", f"generation: {generation}, observedGeneration: {seen}")
+        yield found(BEHIND, {}, quoted, since, "")
 
 
 def _operators(facts: Facts) -> Iterator[Object]:
@@ -64,7 +77,9 @@ def _down(facts: Facts, is_new: bool) -> Iterator[Finding]:
         available = condition(one, "Available")
         wanted = mapping(one.get("spec")).get("replicas")
         why = "it has 0 replicas" if wanted == 0 else f"none of its {wanted or 1} replicas is ready"
-        quoted = Evidence(f"Deployment/{name_of(one)}", f"Available is {available.get('status')}: {available.get('message') or why}")
+        quoted = Evidence(
+            f"Deployment/{name_of(one)}", f"Available is {available.get('status')}: {available.get('message') or why}"
+        )
         fields = {"name": name_of(one), "why": why, "namespace": _namespace(one)}
         yield found(DOWN, fields, quoted, moment(available.get("lastTransitionTime")), "")
         return
@@ -72,7 +87,9 @@ def _down(facts: Facts, is_new: bool) -> Iterator[Finding]:
         spec = mapping(lease.get("spec"))
         renewed = moment(spec.get("renewTime"))
         if renewed and facts.age(renewed) >= STALE and facts.age(facts.created) >= SILENCE:
-            quoted = Evidence(f"Lease/{name_of(lease)}", f"holder {spec.get('holderIdentity')}, renewed at {spec.get('renewTime')}")
+            quoted = Evidence(
+                f"Lease/{name_of(lease)}", f"holder {spec.get('holderIdentity')}, renewed at {spec.get('renewTime')}"
+            )
             why = "its Lease has not been renewed"
             yield found(DOWN, {"name": name_of(lease), "why": why, "namespace": _namespace(lease)}, quoted, renewed, "")
 
@@ -113,7 +130,9 @@ def _network(facts: Facts) -> Iterator[Finding]:
         if name_of(one) == DNS and _namespace(one) == "kube-system" and not status.get("readyReplicas"):
             available = condition(one, "Available")
             why = f"none of {mapping(one.get('spec')).get('replicas')} replicas is ready"
-            quoted = Evidence(f"Deployment/{DNS}", f"Available is {available.get('status')}: {available.get('message') or why}")
+            quoted = Evidence(
+                f"Deployment/{DNS}", f"Available is {available.get('status')}: {available.get('message') or why}"
+            )
             yield found(NO_DNS, {"why": why}, quoted, moment(available.get("lastTransitionTime")), "")
     names = {name_of(one) for one in facts.snapshot.services}
     domains = {str(pod.spec.get("subdomain")): pod for pod in facts.live if pod.spec.get("subdomain")}

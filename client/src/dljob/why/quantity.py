@@ -7,7 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 _SUFFIXES = {
-    **{"n": Decimal(10) ** -9, "u": Decimal(10) ** -6, "m": Decimal(10) ** -3, "": Decimal(1)},
+    "n": Decimal(10) ** -9,
+    "u": Decimal(10) ** -6,
+    "m": Decimal(10) ** -3,
+    "": Decimal(1),
     **{one: Decimal(1000) ** power for power, one in enumerate("kMGTPE", 1)},
     **{f"{one}i": Decimal(1024) ** power for power, one in enumerate("KMGTPE", 1)},
 }

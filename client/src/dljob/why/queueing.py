@@ -43,7 +43,9 @@ def _kueue(facts: Facts, queue: str) -> Iterator[Finding]:
         return
     about = f"LocalQueue/{queue}"
     if local is None and facts.snapshot.could_read("local_queues"):
-        yield found(NO_QUEUE, {"queue": queue}, Evidence(f"{facts.kind}/{facts.name}", f"{QUEUE}: {queue}"), facts.created, "")
+        yield found(
+            NO_QUEUE, {"queue": queue}, Evidence(f"{facts.kind}/{facts.name}", f"{QUEUE}: {queue}"), facts.created, ""
+        )
         return
     for one, kind in ((local, "LocalQueue"), *((each, "ClusterQueue") for each in facts.snapshot.cluster_queues)):
         if one is None:
@@ -62,8 +64,14 @@ def _kueue(facts: Facts, queue: str) -> Iterator[Finding]:
             return
     if workload is None:
         suspended = facts.is_suspended_by_spec and "Kueue" not in facts.reason
-        if facts.age(facts.created) >= PATIENCE and facts.snapshot.could_read("workloads") and not (suspended and facts.pods):
-            yield found(NO_WORKLOAD, {"queue": queue}, Evidence(about, "it has no Workload of this job"), facts.created, "")
+        if (
+            facts.age(facts.created) >= PATIENCE
+            and facts.snapshot.could_read("workloads")
+            and not (suspended and facts.pods)
+        ):
+            yield found(
+                NO_WORKLOAD, {"queue": queue}, Evidence(about, "it has no Workload of this job"), facts.created, ""
+            )
         return
     yield _waiting(facts, queue, workload)
 
@@ -71,15 +79,24 @@ def _kueue(facts: Facts, queue: str) -> Iterator[Finding]:
 def _waiting(facts: Facts, queue: str, workload: Object) -> Finding:
     about = f"Workload/{name_of(workload)}"
     reserved, evicted = condition(workload, "QuotaReserved"), condition(workload, "Evicted")
-    fields: dict[str, Any] = {"queue": queue, "workload": name_of(workload), "position": _position(facts, queue, workload)}
+    fields: dict[str, Any] = {
+        "queue": queue,
+        "workload": name_of(workload),
+        "position": _position(facts, queue, workload),
+    }
     why = str(reserved.get("message") or facts.reason or "it has not been looked at yet").rstrip(".")
-    since = moment(reserved.get("lastTransitionTime")) or moment(mapping(workload.get("metadata")).get("creationTimestamp"))
+    since = moment(reserved.get("lastTransitionTime")) or moment(
+        mapping(workload.get("metadata")).get("creationTimestamp")
+    )
     one: Rule = WAITS
     if mapping(workload.get("spec")).get("active") is False:
         one, why = DEACTIVATED, str(evicted.get("message") or "spec.active is false")
     elif reserved.get("status") == "True":
         states = maps(mapping(workload.get("status")).get("admissionChecks"))
-        one, why = CHECKS, ", ".join(f"{each.get('name')} is {each.get('state')}" for each in states if each.get("state") != "Ready")
+        one, why = (
+            CHECKS,
+            ", ".join(f"{each.get('name')} is {each.get('state')}" for each in states if each.get("state") != "Ready"),
+        )
         why = why or str(reserved.get("message"))
     elif "maximum capacity" in why or "exceeds the maximum" in why:
         one = TOO_LARGE
@@ -117,7 +134,9 @@ def _waits_in(one: Object, queue: str) -> bool:
 
 
 def _turn(one: Object) -> tuple[int, str]:
-    return -int(mapping(one.get("spec")).get("priority") or 0), str(mapping(one.get("metadata")).get("creationTimestamp"))
+    return -int(mapping(one.get("spec")).get("priority") or 0), str(
+        mapping(one.get("metadata")).get("creationTimestamp")
+    )
 
 
 def _gang(facts: Facts, group: Object) -> Iterator[Finding]:
@@ -135,8 +154,14 @@ def _gang(facts: Facts, group: Object) -> Iterator[Finding]:
         yield found(GANG_PODS, fields, Evidence(about, words), created, "")
         return
     conditions = maps(status.get("conditions"))
-    said = [one for one in conditions if one.get("type") in ("Unschedulable", "PodGroupScheduled", "PodGroupInitiallyScheduled")]
-    failing = next((one for one in reversed(said) if (one.get("status") == "True") == (one.get("type") == "Unschedulable")), None)
+    said = [
+        one
+        for one in conditions
+        if one.get("type") in ("Unschedulable", "PodGroupScheduled", "PodGroupInitiallyScheduled")
+    ]
+    failing = next(
+        (one for one in reversed(said) if (one.get("status") == "True") == (one.get("type") == "Unschedulable")), None
+    )
     scheduling = [condition(pod.object, "PodScheduled") for pod in unplaced]
     message = str(failing.get("message") or failing.get("reason")) if failing else ""
     message = message or next((str(one["message"]) for one in scheduling if one.get("message")), "")

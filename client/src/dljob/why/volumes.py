@@ -86,7 +86,11 @@ def _claims(facts: Facts) -> Iterator[Finding]:
 def _claim(facts: Facts, claim: Object, name: str, user: str) -> Iterator[Finding]:
     metadata, phase = mapping(claim.get("metadata")), mapping(claim.get("status")).get("phase")
     events = facts.events_of("PersistentVolumeClaim", name, str(metadata.get("uid") or ""))
-    warned = [one for one in events if one.get("reason") not in ("WaitForFirstConsumer", "ProvisioningSucceeded", "Provisioning")]
+    warned = [
+        one
+        for one in events
+        if one.get("reason") not in ("WaitForFirstConsumer", "ProvisioningSucceeded", "Provisioning")
+    ]
     words = f"{warned[-1].get('reason')}: {message_of(warned[-1])}" if warned else f"phase {phase}"
     since = first_time(warned[-1]) if warned else moment(metadata.get("creationTimestamp"))
     quoted = Evidence(f"PersistentVolumeClaim/{name}", words)
