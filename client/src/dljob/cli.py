@@ -1,16 +1,400 @@
-"""The command line ``dljob``, which kubectl finds as ``kubectl dljob``."""
+"""The command line ``dljob``, which kubectl finds as ``kubectl dljob``. Flags are named as kubectl's.
+
+Modules that take long to load are imported where they are needed: ``dljob --help`` starts without the API client.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dljob import __version__
+
+if TYPE_CHECKING:
+    from dljob.client import Change, Client
+    from dljob.view import JobView
+
+OK, ERROR, USAGE, NOT_FOUND, DENIED, NO_CLUSTER, TIMEOUT, JOB_FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
+STATES = (
+    *("Queued", "Suspended", "Created", "Starting", "Running"),
+    *("Restarting", "Succeeded", "Failed", "Invalid", "Deleting"),
+)
+SORT_KEYS = (
+    *("namespace", "name", "kind", "state", "ready", "gpus", "cpu"),
+    *("memory", "restarts", "queue", "running", "age", "user"),
+)
+FORMATS = ("wide", "name", "json", "yaml")
+_EPILOG = """\
+exit codes:
+  0 done  1 refused or failed  2 wrong usage  3 no such job or kind  4 a right or a login is missing
+  5 no usable kubeconfig, or the cluster does not answer  6 timeout  7 the job failed  130 interrupted
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    of_cluster = argparse.ArgumentParser(add_help=False)
+    of_cluster.add_argument("--kubeconfig", metavar="FILE", help="(default: KUBECONFIG, ~/.kube/config)")
+    of_cluster.add_argument("--context", metavar="NAME", help="a context of the kubeconfig (default: the current one)")
+    of_cluster.add_argument("-n", "--namespace", metavar="NAME", help="(default: that of the context)")
+    shown = argparse.ArgumentParser(add_help=False)
+    shown.add_argument("-o", "--output", choices=FORMATS, help="another form than the table")
+    one = argparse.ArgumentParser(add_help=False)
+    one.add_argument("job", metavar="JOB", help="NAME, or KIND/NAME as in tfjob/digits")
+    several = argparse.ArgumentParser(add_help=False)
+    several.add_argument("jobs", metavar="JOB", nargs="+", help="NAME, or KIND/NAME as in tfjob/digits")
+
+    top = argparse.ArgumentParser(
+        prog="dljob",
+        description="Shows and steers distributed training jobs of all kinds on Kubernetes.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"dljob {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, help_: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=help_,
+            description=f"{help_[0].upper()}{help_[1:]}.",
+            parents=[of_cluster, *parents],
+            allow_abbrev=False,
+        )
+
+    lists = command("list", "list the jobs of all kinds, or of one", shown)
+    lists.add_argument("kind", metavar="KIND", nargs="?", help="such as tfjob, ptj or mxjobs.kubeflow.org")
+    lists.add_argument("-A", "--all-namespaces", action="store_true", help="the jobs of all namespaces")
+    lists.add_argument("-l", "--selector", metavar="LABELS", default="", help="only jobs with these labels: a=b,c!=d")
+    lists.add_argument("-w", "--watch", action="store_true", help="then show each change, without end")
+    lists.add_argument("--state", choices=STATES, action="append", default=[], help="only these; repeatable")
+    lists.add_argument("--sort-by", metavar="KEY", type=_sort_key, help=f"one of {', '.join(SORT_KEYS)}; -KEY descends")
+    command("get", "show jobs, with what their pods say", several, shown)
+    command("describe", "show all of a job: replicas, failure, conditions, pods and Events", one)
+    command("events", "show the Events of a job and its pods", one)
+    wait = command("wait", "wait for a state of a job", one, shown)
+    wait.add_argument(
+        "--for", dest="until", metavar="STATE", type=_until, default="finished",
+        help="finished (default: exits with 0 if the job succeeded, else with 7), or a state such as Running",
+    )  # fmt: skip
+    wait.add_argument("--timeout", type=_seconds, metavar="TIME", help="30s, 5m, 1h (default: without end)")
+    command("suspend", "suspend jobs: their pods are deleted", several)
+    command("resume", "resume suspended jobs", several)
+    restart = command("restart", "start all replicas of jobs anew, also of jobs that have ended", several)
+    restart.add_argument("--timeout", type=_seconds, metavar="TIME", default=300.0, help="(default: 5m)")
+    command("delete", "delete jobs with their pods", several)
+    submit = command("submit", "check manifests at the API server, show what changes, and create or apply them", shown)
+    submit.add_argument("-f", "--filename", metavar="FILE", action="append", required=True, help="- for standard input")
+    submit.add_argument("--dry-run", choices=("none", "server"), default="none", help="server: change nothing")
+    submit.add_argument("--diff", action="store_true", help="show what changes in jobs that exist")
+    submit.add_argument("--force-conflicts", action="store_true", help="take over fields of other programs")
+    submit.add_argument(
+        "-w", "--watch", action="store_true", help="follow the jobs to their end: 0 if all succeed, else 7"
+    )
+    completion = commands.add_parser("completion", help="print the completion of a shell", allow_abbrev=False)
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="dljob", description="Distributed training jobs on Kubernetes.")
-    parser.add_argument("--version", action="version", version=f"dljob {__version__}")
-    parser.parse_args(arguments)
-    return 0
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["__complete"]:
+        from dljob.completion import answer
+
+        return answer(words[1:])
+    given = parser().parse_args(words)
+    if given.command == "completion":
+        from dljob.completion import script
+
+        print(script(given.shell))
+        return OK
+    from dljob.errors import DljobError
+
+    try:
+        return int(_COMMANDS[given.command](given))
+    except DljobError as e:
+        return _report(e)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # `dljob list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _report(error: Exception) -> int:
+    from dljob import errors
+    from dljob.output import printable
+
+    print(f"error: {printable(error)}", file=sys.stderr)
+    if isinstance(error, errors.ApiError):
+        return DENIED if error.status in (401, 403) else NOT_FOUND if error.status == 404 else ERROR
+    codes: dict[type[Exception], int] = {
+        errors.NotFound: NOT_FOUND,
+        errors.ConfigError: NO_CLUSTER,
+        errors.ConnectionFailed: NO_CLUSTER,
+        errors.TimedOut: TIMEOUT,
+    }
+    return codes.get(type(error), ERROR)
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    from dljob.output import printable
+
+    for sentence in sentences:
+        if sentence:
+            print(f"warning: {printable(sentence)}", file=sys.stderr)
+
+
+# --- arguments
+
+
+def _seconds(text: str) -> float:
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
+    try:
+        value = float(number) * unit
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 30s, 5m or 1h")
+    return value
+
+
+def _until(text: str) -> str:
+    name = text.removeprefix("condition=").removeprefix("state=").lower()
+    found = {state.lower(): state for state in (*STATES, "finished")}
+    if name not in found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no state: write finished, {', '.join(STATES)}")
+    return found[name]
+
+
+def _sort_key(text: str) -> str:
+    if text.lower().removeprefix("-") not in SORT_KEYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no key: write one of {', '.join(SORT_KEYS)}, with - to descend")
+    return text.lower()
+
+
+def _client(given: argparse.Namespace) -> Client:
+    from dljob.client import Client
+
+    return Client(given.kubeconfig, given.context, given.namespace)
+
+
+# --- commands
+
+
+def _list(given: argparse.Namespace) -> int:
+    client = _client(given)
+    where = {"all_namespaces": given.all_namespaces, "selector": given.selector}
+    if given.watch:
+        return _watch_list(given, client.watch(given.kind, **where))
+    jobs = client.list(given.kind, pods=given.output in ("wide", "json", "yaml"), **where)
+    _warn(jobs.problems)
+    chosen = [job for job in jobs if not given.state or job.state in given.state]
+    if given.sort_by:
+        from dljob.output import SORT_KEYS as KEYS
+
+        chosen.sort(key=KEYS[given.sort_by.removeprefix("-")], reverse=given.sort_by.startswith("-"))
+    if not chosen and given.output in (None, "wide"):
+        where_text = "in any namespace" if given.all_namespaces else f"in the namespace {client.namespace}"
+        print(f"There are no such jobs {where_text}.", file=sys.stderr)
+        return OK
+    _show(chosen, given.output, namespaces=given.all_namespaces)
+    return OK
+
+
+def _watch_list(given: argparse.Namespace, changes: Iterator[Change]) -> int:
+    from dljob.output import JobTable, colors_wanted, printable, structured
+
+    table = JobTable(wide=given.output == "wide", namespaces=given.all_namespaces, colored=colors_wanted(sys.stdout))
+    shown: dict[str, list[str]] = {}
+    for change in changes:
+        job = change.job
+        if given.state and job.state not in given.state:
+            continue
+        if given.output == "name":
+            lines = [printable(job.key)]
+        elif given.output in ("json", "yaml"):
+            lines = [structured({"type": change.type, "job": job.as_dict()}, given.output)]
+        else:
+            lines = table.lines([job])
+        if shown.get(job.uid) != lines or change.type == "DELETED":
+            print("\n".join(lines), flush=True)
+        shown[job.uid] = lines
+    return OK
+
+
+def _show(jobs: Sequence[JobView], form: str | None, *, namespaces: bool = False, single: bool = False) -> None:
+    from dljob.output import JobTable, colors_wanted, printable, structured
+
+    if form in ("json", "yaml"):
+        data: Any = [job.as_dict() for job in jobs]
+        print(structured(data[0] if single else data, form))
+    elif form == "name":
+        sys.stdout.writelines(f"{printable(job.key)}\n" for job in jobs)
+    else:
+        table = JobTable(wide=form == "wide", namespaces=namespaces, colored=colors_wanted(sys.stdout))
+        sys.stdout.writelines(f"{line}\n" for line in table.lines(jobs))
+
+
+def _get(given: argparse.Namespace) -> int:
+    client = _client(given)
+    _show([client.get(name) for name in given.jobs], given.output, single=len(given.jobs) == 1)
+    return OK
+
+
+def _describe(given: argparse.Namespace) -> int:
+    from dljob.output import described, event_lines
+    from dljob.view import view
+
+    client = _client(given)
+    job = client.object(given.job)
+    pods, no_pods = client.pods(job)
+    events, no_events = client.events(job, pods)
+    lines = described(view(job, pods), job, pods, event_lines(events) if events else [])
+    print("\n".join(lines))
+    _warn((no_pods, no_events))
+    return OK
+
+
+def _events(given: argparse.Namespace) -> int:
+    from dljob.errors import ApiError
+    from dljob.output import event_lines
+
+    client = _client(given)
+    job = client.object(given.job)
+    events, denied = client.events(job, client.pods(job)[0])
+    if denied:
+        raise ApiError(403, "Forbidden", denied)
+    if events:
+        print("\n".join(event_lines(events)))
+    else:
+        print("There are no Events: the API server keeps them for an hour by default.", file=sys.stderr)
+    return OK
+
+
+def _wait(given: argparse.Namespace) -> int:
+    from dljob.output import Progress
+
+    progress = Progress() if sys.stderr.isatty() else None
+    job = _client(given).wait(given.job, until=given.until, timeout=given.timeout, progress=progress)
+    _show([job], given.output, single=True)
+    return _outcome([job]) if given.until == "finished" else OK
+
+
+def _outcome(jobs: Sequence[JobView]) -> int:
+    return OK if all(job.state == "Succeeded" for job in jobs) else JOB_FAILED
+
+
+def _steer(given: argparse.Namespace) -> int:
+    """suspend, resume, restart and delete: each job, whatever becomes of the others."""
+    from dljob.errors import DljobError
+    from dljob.output import printable
+
+    client = _client(given)
+    more = {"timeout": given.timeout} if given.command == "restart" else {}
+    past = {"suspend": "suspended", "resume": "resumed", "restart": "restarted", "delete": "deleted"}[given.command]
+    codes = []
+    for name in given.jobs:
+        try:
+            job = getattr(client, given.command)(name, **more)
+            print(f"{printable(job.key)} {past}")
+        except DljobError as e:
+            codes.append(_report(e))
+    return codes[0] if codes else OK
+
+
+def _submit(given: argparse.Namespace) -> int:
+    from dljob.output import printable
+
+    client = _client(given)
+    manifests = [manifest for name in given.filename for manifest in _manifests(name)]
+    options: dict[str, Any] = {"force": given.force_conflicts}
+    checked = [client.submit(manifest, dry_run=True, **options) for manifest in manifests]  # all, before any is created
+    if given.diff:
+        for one in checked:
+            sys.stdout.writelines(f"{printable(line)}\n" for line in _diff(one.before, one.after))
+    if given.dry_run == "server":
+        done, note = checked, " (dry run)"
+    else:
+        done, note = [client.submit(manifest, **options) for manifest in manifests], ""
+    if given.output:
+        _show([one.job for one in done], given.output, single=len(done) == 1)
+    else:
+        for one in done:
+            print(f"{printable(one.job.key)} {'created' if one.is_new else 'applied'}{note}", flush=True)
+    if not given.watch or note:
+        return OK
+    return _outcome([_follow(client, one.job) for one in done])
+
+
+def _follow(client: Client, job: JobView) -> JobView:
+    from dljob.output import Progress, printable
+
+    ended = client.wait(job.key, namespace=job.namespace, progress=Progress())
+    if ended.failure:
+        ended = client.get(job.key, namespace=job.namespace)
+        failure = ended.failure
+        if failure:
+            where = f"{failure.pod}: " if failure.pod else ""
+            print(printable(f"{where}{failure.reason}: {failure.message}"), file=sys.stderr)
+    return ended
+
+
+def _manifests(name: str) -> list[dict[str, Any]]:
+    import yaml
+
+    from dljob.errors import Refused
+
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        documents = [one for one in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if one]
+    except (OSError, ValueError, yaml.YAMLError) as e:
+        raise Refused(f"{name} cannot be read: {' '.join(str(e).split())}") from None
+    if not documents or not all(isinstance(one, dict) for one in documents):
+        raise Refused(f"{name} has no manifest.")
+    for one in documents:
+        _check_kind(name, one)
+    return documents
+
+
+def _check_kind(name: str, manifest: dict[str, Any]) -> None:
+    from dljob.errors import Refused
+    from dljob.kinds import UnknownKind, kind_of
+
+    try:
+        kind_of(manifest)
+    except UnknownKind as e:
+        raise Refused(f"{name}: {e}.") from None
+
+
+def _diff(before: Any, after: Any) -> Iterator[str]:
+    import difflib
+
+    import yaml
+
+    def text(resource: Any) -> list[str]:
+        if resource is None:
+            return []
+        hidden = ("managedFields", "generation", "resourceVersion", "uid", "creationTimestamp")
+        metadata = {key: value for key, value in resource["metadata"].items() if key not in hidden}
+        kept = {**{key: value for key, value in resource.items() if key != "status"}, "metadata": metadata}
+        return str(yaml.safe_dump(kept, width=1000)).splitlines()
+
+    return difflib.unified_diff(text(before), text(after), "on the cluster", "submitted", lineterm="")
+
+
+_COMMANDS: dict[str, Any] = {
+    "list": _list,
+    "get": _get,
+    "describe": _describe,
+    "events": _events,
+    "wait": _wait,
+    **dict.fromkeys(("suspend", "resume", "restart", "delete"), _steer),
+    "submit": _submit,
+}

@@ -86,10 +86,11 @@ class Kind:
     def _version(self, job: Resource) -> str:
         """The version in which the job was created, among those with a flavor of their own."""
         known = {one.version for one in self.flavors if one.version}
-        status = job.get("status")
+        status, meta = job.get("status"), job.get("metadata")
         recorded = status.get("apiVersion") if isinstance(status, Mapping) else None
-        writers = (job.get("metadata") or {}).get("managedFields") or ()
-        created = [entry.get("apiVersion") for entry in writers if not entry.get("subresource")]
+        writers = meta.get("managedFields") if isinstance(meta, Mapping) else None
+        entries = [one for one in writers if isinstance(one, Mapping)] if isinstance(writers, list) else []
+        created = [entry.get("apiVersion") for entry in entries if not entry.get("subresource")]
         found = (str(text or "").rpartition("/")[2] for text in (recorded, *created[:1], job.get("apiVersion")))
         return next((version for version in found if version in known), "")
 

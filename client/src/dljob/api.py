@@ -1,0 +1,344 @@
+"""Requests to the API server, many at once, over the few connections that libcurl keeps."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pycurl
+
+from dljob.config import Config, Credentials, ExecPlugin
+from dljob.errors import ApiError, ConfigError, ConnectionFailed
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_CONNECT_SECONDS = 15
+_QUIET_SECONDS = 60
+"""Without a byte for so long a request has failed; a watch is exempt."""
+_TRIES = 4
+_MOST_AT_ONCE = 32
+_LONGEST_LINE = 64 * 1024 * 1024
+_SAFE = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    path: str
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    method: str = "GET"
+    body: Any = None
+    """What is sent as JSON."""
+    content_type: str = JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes
+    retry_after: float = 0.0
+
+    def json(self) -> Any:
+        """The body. Raises ApiError for one that is no JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise ApiError(self.status, "", "The API server answered with something else than JSON.") from None
+
+    def error(self) -> ApiError | None:
+        """The error that the API server reports, if it does."""
+        if self.status < 400:
+            return None
+        try:
+            found = json.loads(self.body)
+            reason, message = str(found.get("reason") or ""), str(found.get("message") or "")
+            details = found.get("details")
+        except (ValueError, AttributeError):
+            reason, message, details = "", self.body[:200].decode(errors="replace").strip(), None
+        if self.status == 401:
+            message = "The cluster does not accept your credentials: they are wrong or expired. Log in again."
+        return ApiError(self.status, reason, message or f"The API server answered with HTTP {self.status}.", details)
+
+
+class Api:
+    """Sends requests as the user of a :class:`Config`; several threads may share it."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._idle: list[pycurl.CurlMulti] = []
+
+    def get(self, path: str, **query: str | int) -> Any:
+        """One object or list. Raises ApiError, ConnectionFailed, ConfigError."""
+        return self.send(Request(path, query))
+
+    def send(self, request: Request) -> Any:
+        """The body of the answer. Raises ApiError, ConnectionFailed, ConfigError."""
+        (response,) = self.send_all([request])
+        error = response.error()
+        if error:
+            raise error
+        return response.json()
+
+    def send_all(self, requests: Sequence[Request]) -> list[Response]:
+        """All answers, errors among them, in the order of the requests. Raises ConnectionFailed, ConfigError.
+
+        What the API server asks to send again (429) is sent again; with credentials that it does not take, an exec
+        plugin runs again, once.
+        """
+        answers: dict[int, Response] = {}
+        renewed = False
+        for attempt in range(_TRIES):
+            left = [number for number in range(len(requests)) if number not in answers]
+            found = self._send([requests[number] for number in left])
+            answers |= dict(zip(left, found, strict=True))
+            refused = [number for number in left if answers[number].status == 401]
+            later = [number for number in left if answers[number].status == 429]
+            plugin = self.config.credentials
+            if refused and isinstance(plugin, ExecPlugin) and not renewed:
+                renewed = True
+                plugin.forget()
+                later += refused
+            elif later and attempt < _TRIES - 1:
+                time.sleep(min(10.0, max(answers[number].retry_after for number in later) or 1.0))
+            if not later or attempt == _TRIES - 1:
+                break
+            for number in later:
+                del answers[number]
+        return [answers[number] for number in range(len(requests))]
+
+    def lines(
+        self, requests: Mapping[str, Request], timeout: float | None = None, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[str, bytes | Response]]:
+        """The lines of endless answers, each with its key, as they arrive; at the end of an answer its Response.
+
+        Ends when all answers have ended, after ``timeout`` seconds, or half a second after ``stop()`` has become true.
+        Raises ConnectionFailed only for an answer that has not begun.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        multi = self._multi()
+        open_: dict[pycurl.Curl, tuple[str, _Answer]] = {}
+        try:
+            for key, request in requests.items():
+                answer = _Answer(streaming=True)
+                handle = self._handle(request, answer, endless=True)
+                open_[handle] = key, answer
+                multi.add_handle(handle)
+            while open_ and not stop() and (deadline is None or time.monotonic() < deadline):
+                multi.perform()
+                for key, answer in open_.values():
+                    yield from ((key, line) for line in answer.take())
+                for handle, error in _ended(multi):
+                    key, answer = open_.pop(handle)
+                    multi.remove_handle(handle)
+                    yield from ((key, line) for line in answer.take())
+                    if error and not answer.begun:
+                        raise _failed(self.config, error)
+                    yield key, answer.response(handle)
+                    handle.close()
+                if open_:
+                    multi.select(0.5 if deadline is None else max(0.0, min(0.5, deadline - time.monotonic())))
+        finally:
+            for handle in open_:
+                multi.remove_handle(handle)
+                handle.close()
+            self._idle.append(multi)
+
+    # --- libcurl
+
+    def _multi(self) -> pycurl.CurlMulti:
+        if self._idle:
+            return self._idle.pop()
+        multi = pycurl.CurlMulti()
+        multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, _MOST_AT_ONCE)
+        return multi
+
+    def _send(self, requests: Sequence[Request]) -> list[Response]:
+        multi = self._multi()
+        waiting = [(number, _Answer()) for number in range(len(requests))]
+        answers = dict(waiting)
+        open_: dict[pycurl.Curl, int] = {}
+        retried: set[int] = set()
+        responses: dict[int, Response] = {}
+        try:
+            while waiting or open_:
+                while waiting and len(open_) < _MOST_AT_ONCE:
+                    number, answer = waiting.pop(0)
+                    handle = self._handle(requests[number], answer)
+                    open_[handle] = number
+                    multi.add_handle(handle)
+                multi.perform()
+                for handle, error in _ended(multi):
+                    number = open_.pop(handle)
+                    multi.remove_handle(handle)
+                    if error and requests[number].method in _SAFE and number not in retried and error[0] in _RETRYABLE:
+                        retried.add(number)
+                        answers[number] = _Answer()
+                        waiting.append((number, answers[number]))
+                    elif error:
+                        handle.close()
+                        raise _failed(self.config, error)
+                    else:
+                        responses[number] = answers[number].response(handle)
+                    handle.close()
+                if open_:
+                    multi.select(0.5)
+        finally:
+            for handle in open_:
+                multi.remove_handle(handle)
+                handle.close()
+            self._idle.append(multi)
+        return [responses[number] for number in range(len(requests))]
+
+    def _handle(self, request: Request, answer: _Answer, *, endless: bool = False) -> pycurl.Curl:
+        config = self.config
+        who = config.credentials()
+        handle = pycurl.Curl()
+        url = config.server + request.path
+        if request.query:
+            url += "?" + urlencode(request.query)
+        headers = [f"Accept: {JSON}", f"User-Agent: dljob ({sys.platform})", *config.headers]
+        if who.token:
+            headers.append(f"Authorization: Bearer {who.token}")
+        if config.tls_server_name:
+            url = _by_other_name(handle, url, config.tls_server_name, headers)
+        if request.body is not None:
+            headers += [f"Content-Type: {request.content_type}", "Expect:"]
+            handle.setopt(pycurl.POSTFIELDS, json.dumps(request.body).encode())
+        for option, value in (
+            (pycurl.CUSTOMREQUEST, request.method),
+            (pycurl.URL, url),
+            (pycurl.HTTPHEADER, headers),
+            (pycurl.NOSIGNAL, 1),
+            (pycurl.CONNECTTIMEOUT, _CONNECT_SECONDS),
+            (pycurl.TCP_KEEPALIVE, 1),
+            (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
+            (pycurl.PIPEWAIT, 1),  # one connection for all, rather than one handshake each
+            (pycurl.WRITEFUNCTION, answer.write),
+            (pycurl.HEADERFUNCTION, answer.header),
+        ):
+            handle.setopt(option, value)
+        if not endless:
+            handle.setopt(pycurl.LOW_SPEED_LIMIT, 1)
+            handle.setopt(pycurl.LOW_SPEED_TIME, _QUIET_SECONDS)
+            if not _is_local(config.server):
+                handle.setopt(pycurl.ACCEPT_ENCODING, "gzip")
+        if who.basic:
+            handle.setopt(pycurl.USERPWD, who.basic)
+        if config.proxy:
+            handle.setopt(pycurl.PROXY, config.proxy)
+        if config.server.startswith("https"):
+            _secure(handle, config, who)
+        return handle
+
+
+_RETRYABLE = frozenset(
+    (pycurl.E_GOT_NOTHING, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR, pycurl.E_PARTIAL_FILE, pycurl.E_HTTP2)
+)
+"""The server closed a connection that was kept."""
+
+
+class _Answer:
+    """What has arrived of an answer."""
+
+    def __init__(self, *, streaming: bool = False) -> None:
+        self.begun = False
+        self._streaming = streaming
+        self._status = 0
+        self._retry_after = 0.0
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def header(self, line: bytes) -> None:
+        if line.startswith(b"HTTP/"):
+            self._status = int(line.split(None, 2)[1])
+        elif line.lower().startswith(b"retry-after:"):
+            value = line.partition(b":")[2].strip()
+            self._retry_after = float(value) if value.isdigit() else 1.0
+
+    def write(self, part: bytes) -> int:
+        self.begun = True
+        self._length += len(part)
+        if self._streaming and self._length > _LONGEST_LINE:
+            return 0  # ends the request
+        self._parts.append(part)
+        return len(part)
+
+    def take(self) -> Iterator[bytes]:
+        """The complete lines so far, of an answer that is no error."""
+        if self._status >= 400 or not self._parts or not any(b"\n" in part for part in self._parts):
+            return
+        *lines, rest = b"".join(self._parts).split(b"\n")
+        self._parts, self._length = [rest] if rest else [], len(rest)
+        yield from lines
+
+    def response(self, handle: pycurl.Curl) -> Response:
+        status = self._status or int(handle.getinfo(pycurl.RESPONSE_CODE))
+        return Response(status, b"".join(self._parts), self._retry_after)
+
+
+def _ended(multi: pycurl.CurlMulti) -> Iterator[tuple[pycurl.Curl, tuple[int, str] | None]]:
+    more = 1
+    while more:
+        more, done, failed = multi.info_read()
+        yield from ((handle, None) for handle in done)
+        yield from ((handle, (code, text)) for handle, code, text in failed)
+
+
+def _by_other_name(handle: pycurl.Curl, url: str, name: str, headers: list[str]) -> str:
+    """The address with the name that the server's certificate has; libcurl connects to the other one."""
+    parts = urlsplit(url)
+    port = parts.port or 443
+    headers.append(f"Host: {parts.netloc}")
+    handle.setopt(pycurl.CONNECT_TO, [f"{name}:{port}:{parts.hostname}:{port}"])
+    return parts._replace(netloc=f"{name}:{port}").geturl()
+
+
+def _secure(handle: pycurl.Curl, config: Config, who: Credentials) -> None:
+    if who.certificate:
+        handle.setopt(pycurl.SSLCERT_BLOB, who.certificate)
+        handle.setopt(pycurl.SSLKEY_BLOB, who.key)
+    if config.insecure:
+        handle.setopt(pycurl.SSL_VERIFYPEER, 0)
+        handle.setopt(pycurl.SSL_VERIFYHOST, 0)
+    elif config.ca:
+        handle.setopt(pycurl.CAINFO_BLOB, config.ca)
+        handle.unsetopt(pycurl.CAPATH)  # these alone
+    else:
+        import ssl  # here: it takes 15 ms, and few kubeconfigs are without certificates
+
+        paths = ssl.get_default_verify_paths()
+        if paths.cafile and Path(paths.cafile).is_file():
+            handle.setopt(pycurl.CAINFO, paths.cafile)
+        elif paths.capath and Path(paths.capath).is_dir():
+            handle.setopt(pycurl.CAPATH, paths.capath)
+        else:
+            handle.setopt(pycurl.SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA)
+
+
+def _is_local(server: str) -> bool:
+    return urlsplit(server).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+_PROXY_ERROR = 97
+"""CURLE_PROXY, for which pycurl has no name."""
+_CERTIFICATES = (pycurl.E_SSL_CERTPROBLEM, pycurl.E_SSL_CACERT_BADFILE, pycurl.E_SSL_CIPHER)
+
+
+def _failed(config: Config, error: tuple[int, str]) -> ConnectionFailed | ConfigError:
+    """A sentence on an error of libcurl."""
+    code, text = error
+    if code == pycurl.E_PEER_FAILED_VERIFICATION:
+        return ConnectionFailed(f"The certificate of {config.server} is not the one of the kubeconfig: {text}.")
+    if code in _CERTIFICATES:
+        return ConfigError(f"The certificates of the kubeconfig cannot be used: {text}.")
+    if code in (pycurl.E_COULDNT_RESOLVE_PROXY, _PROXY_ERROR):
+        return ConnectionFailed(f"The proxy of the kubeconfig or of HTTPS_PROXY does not answer: {text}.")
+    if code == pycurl.E_OPERATION_TIMEDOUT:
+        return ConnectionFailed(f"The cluster at {config.server} does not answer in time.")
+    return ConnectionFailed(f"The cluster at {config.server} does not answer: {text}.")

@@ -1,0 +1,575 @@
+"""The Python API: :class:`Client`; :mod:`dljob.aio` has the same for asyncio."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dljob import kinds as kinds_
+from dljob.api import APPLY, MERGE_PATCH, Api, Request, Response
+from dljob.config import load
+from dljob.errors import ApiError, ConnectionFailed, NotFound, Refused, TimedOut
+from dljob.kinds import Kind, Resource
+from dljob.view import FINAL, JOB_NAME_LABEL, JOB_UID_LABEL, QUEUE_LABEL, QUEUED, SUSPENDED, JobView, belongs, view
+
+FIELD_MANAGER = "dljob"
+FINISHED = "finished"
+"""What :meth:`Client.wait` waits for by default: the job has ended, however."""
+_PAGE = 500
+_POLL_SECONDS = 0.5
+_WATCH_SECONDS = 300
+_Resources = list[Resource]
+_Texts = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of a list."""
+
+    items: tuple[JobView, ...]
+    problems: tuple[str, ...] = ()
+    """What could not be read, a sentence each, such as a kind that the user may not list."""
+
+    def __iter__(self) -> Iterator[JobView]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that a watch reports."""
+
+    type: str
+    """ADDED, MODIFIED or DELETED."""
+    job: JobView
+    object: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The result of :meth:`Client.submit`."""
+
+    job: JobView
+    before: Resource | None
+    """The object before, ``None`` for a new job."""
+    after: Resource
+
+    @property
+    def is_new(self) -> bool:
+        return self.before is None
+
+
+class Client:
+    """Reads and steers jobs with the rights of a kubeconfig's user.
+
+    Every method raises :class:`~dljob.errors.DljobError` with a sentence. ``kind`` may be any name that kubectl takes,
+    such as ``tfj`` or ``mxjobs.kubeflow.org``; without one a job is searched among all kinds.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        namespace: str | None = None,
+        api: Api | None = None,
+    ) -> None:
+        self.api = api or Api(load(kubeconfig, context))
+        self.namespace = namespace or self.api.config.namespace
+        self._versions: dict[str, str] = {}
+
+    # --- read
+
+    def list(
+        self,
+        kind: str | None = None,
+        *,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+        selector: str = "",
+        pods: bool = False,
+    ) -> Jobs:
+        """The jobs, sorted by namespace, name and kind. ``pods`` reads the pods too, for nodes and newer counts.
+
+        A kind that the cluster lacks has no jobs; one that the user may not list is among the problems. Raises
+        NotFound where the cluster has none of the kinds.
+        """
+        where = None if all_namespaces else namespace or self.namespace
+        found, problems, _ = self._list(_kinds(kind), where, _query(labelSelector=selector))
+        own: dict[tuple[str, str], _Resources] = {}
+        if pods and found:
+            try:
+                for pod in self._pages(_core("pods", where)):
+                    own.setdefault(_owner_key(pod), []).append(pod)
+            except ApiError as e:
+                problems.append(_sentence("list", "pods", where, e))
+        now = datetime.now(UTC)
+        views = [view(job, _pods_of(job, own), now) for job in found]
+        return Jobs(tuple(sorted(views, key=lambda job: (job.namespace, job.name, job.resource))), tuple(problems))
+
+    def get(self, name: str, kind: str | None = None, *, namespace: str | None = None, pods: bool = True) -> JobView:
+        """A job, with its pods unless the user may not list them. ``name`` may be ``<kind>/<name>``."""
+        job = self.object(name, kind, namespace=namespace)
+        return view(job, self.pods(job)[0] if pods else ())
+
+    def object(self, name: str, kind: str | None = None, *, namespace: str | None = None) -> Resource:
+        """The job as the API server has it. Raises NotFound, and Refused where several kinds have one of that name."""
+        if "/" in name:
+            kind, _, name = name.partition("/")
+        where = namespace or self.namespace
+        if not name:
+            raise Refused("The name of the job is empty.")
+        candidates = _kinds(kind)
+        found: _Resources = []
+        denied: _Texts = []
+        known = False
+        for one, response in self._each(candidates, where, f"/{name}"):
+            error = response.error()
+            if error is None:
+                found.append(response.json())
+            elif error.status == 403:
+                denied.append(_sentence("get", one.resource, where, error))
+            elif error.status != 404:
+                raise error
+            known = known or error is None or error.status != 404 or error.reason == "NotFound"
+        if len(found) > 1:
+            names = ", ".join(f"{kinds_.kind_of(job).resource}/{name}" for job in found)
+            raise Refused(f"Several jobs have this name: write one of {names}.")
+        if found:
+            return found[0]
+        if denied:
+            raise ApiError(403, "Forbidden", denied[0])
+        if not known:
+            raise NotFound(_no_kind(candidates))
+        raise NotFound(f"There is no job {name} in the namespace {where}.")
+
+    def pods(self, job: Resource) -> tuple[Sequence[Resource], str]:
+        """The pods of a job, and a sentence where the user may not list them."""
+        meta = job["metadata"]
+        selectors = (f"{JOB_UID_LABEL}={meta.get('uid')}", f"{JOB_NAME_LABEL}={meta['name']}")
+        path = _core("pods", meta.get("namespace"))
+        try:
+            found = [pod for selector in selectors for pod in self._pages(path, labelSelector=selector)]
+        except ApiError as e:
+            return (), _sentence("list", "pods", meta.get("namespace"), e)
+        return [pod for pod in {_uid(pod): pod for pod in found}.values() if belongs(pod, job)], ""
+
+    def events(self, job: Resource, pods: Iterable[Resource] = ()) -> tuple[Sequence[Resource], str]:
+        """The Events of a job and its pods, the latest last; and a sentence where the user may not list them."""
+        meta = job["metadata"]
+        uids = {meta.get("uid"), *(_uid(pod) for pod in pods)}
+        try:
+            every = list(self._pages(_core("events", meta.get("namespace"))))
+        except ApiError as e:
+            return (), _sentence("list", "events", meta.get("namespace"), e)
+        begin = f"{meta['name']}-"
+        found = []
+        for event in every:
+            of = event.get("involvedObject") or {}
+            if of.get("uid") in uids or (of.get("kind") in ("Pod", "Job") and str(of.get("name")).startswith(begin)):
+                found.append(event)
+        return sorted(found, key=event_time), ""
+
+    def watch(  # noqa: PLR0913
+        self,
+        kind: str | None = None,
+        *,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+        selector: str = "",
+        name: str = "",
+        timeout: float | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Change]:
+        """The jobs that there are, and every change after that, for ``timeout`` seconds or until ``stop()`` is true.
+
+        Ended watches begin again where they were, or with a new list, whose differences are reported.
+        """
+        where = None if all_namespaces else namespace or self.namespace
+        fields = _one(name) if name else {}
+        for change in self._watch(_kinds(kind), where, _query(labelSelector=selector, **fields), timeout, stop):
+            if change:
+                yield change
+
+    def _watch(
+        self,
+        of: Sequence[Kind],
+        where: str | None,
+        query: Mapping[str, str | int],
+        timeout: float | None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Change | None]:
+        """The changes, and ``None`` after each list."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        known: dict[str, Resource] = {}
+        versions: dict[str, str] = {}
+        candidates = {one.resource: one for one in of}
+        stale, failures = list(candidates.values()), 0
+        while not stop() and (deadline is None or time.monotonic() < deadline):
+            try:
+                if stale:
+                    found, _, listed = self._list(stale, where, query)
+                    versions |= listed
+                    yield from _differences(known, found, {one.resource for one in stale})
+                    yield None
+                    stale = []
+                requests = {
+                    resource: Request(
+                        self._path(candidates[resource], where),
+                        {
+                            **query,
+                            "watch": "1",
+                            "allowWatchBookmarks": "true",
+                            "resourceVersion": version,
+                            "timeoutSeconds": _WATCH_SECONDS,
+                        },
+                    )
+                    for resource, version in versions.items()
+                }
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                for resource, item in self.api.lines(requests, left, stop):
+                    failures = 0
+                    if isinstance(item, Response):
+                        if item.status >= 400:
+                            stale.append(candidates[resource])
+                        break  # begin all again: the others go on where they are
+                    event = json.loads(item)
+                    if event["type"] == "ERROR":
+                        stale.append(candidates[resource])
+                        break
+                    versions[resource] = event["object"]["metadata"]["resourceVersion"]
+                    if event["type"] != "BOOKMARK":
+                        yield _change(event["type"], event["object"], known)
+            except ConnectionFailed:
+                failures += 1
+                if failures > 5:
+                    raise
+                time.sleep(min(8.0, 0.25 * 2**failures))
+                stale = list(candidates.values())
+
+    def wait(  # noqa: PLR0913
+        self,
+        name: str,
+        kind: str | None = None,
+        *,
+        namespace: str | None = None,
+        until: str | Sequence[str] = FINISHED,
+        timeout: float | None = None,
+        progress: Callable[[JobView], None] | None = None,
+    ) -> JobView:
+        """Wait until the job is in one of the states ``until``. Raises TimedOut after ``timeout`` seconds.
+
+        Raises Refused once the job has ended in another state, and NotFound when it is deleted. ``progress`` gets the
+        job at the beginning and after each change.
+        """
+        wanted = FINAL if until == FINISHED else (until,) if isinstance(until, str) else tuple(until)
+        job = self.object(name, kind, namespace=namespace)
+        meta = job["metadata"]
+        last = None
+        changes = self._watch([kinds_.kind_of(job)], meta["namespace"], _one(meta["name"]), timeout)
+        for change in changes:
+            if change is None and last is None:
+                raise NotFound(f"The job {meta['name']} was deleted.")
+            if change is None:
+                continue
+            if change.job.uid != meta["uid"] or change.type == "DELETED":
+                raise NotFound(f"The job {change.job.key} was deleted.")
+            last = change.job
+            if progress:
+                progress(last)
+            if last.state in wanted:
+                return last
+            if last.state in FINAL:
+                raise Refused(f"The job {last.key} has ended as {last.state}, and will not be {' or '.join(wanted)}.")
+        state = last.state if last else "unknown"
+        raise TimedOut(f"The job {meta['name']} is not {' or '.join(wanted)} after {timeout:g} s: it is {state}.")
+
+    # --- steer
+
+    def suspend(self, name: str, kind: str | None = None, *, namespace: str | None = None) -> JobView:
+        """Suspend a job: its pods are deleted, and it starts anew when it is resumed. Raises Refused."""
+        return self._set_suspend(self.object(name, kind, namespace=namespace), True)
+
+    def resume(self, name: str, kind: str | None = None, *, namespace: str | None = None) -> JobView:
+        """Let a suspended job run. Raises Refused."""
+        return self._set_suspend(self.object(name, kind, namespace=namespace), False)
+
+    def restart(
+        self, name: str, kind: str | None = None, *, namespace: str | None = None, timeout: float = 300
+    ) -> JobView:
+        """Start all replicas anew: a job that has not ended is suspended and resumed, an ended one created again.
+
+        Raises TimedOut where its pods, or the old job, are not gone after ``timeout`` seconds.
+        """
+        job = self.object(name, kind, namespace=namespace)
+        before = view(job)
+        if before.state not in FINAL:
+            if before.state not in (SUSPENDED, QUEUED):
+                self._set_suspend(job, True)
+                self._wait_without_pods(job, timeout)
+            return self._set_suspend(self.object(before.key, namespace=before.namespace), False)
+        fresh = _without_history(job)
+        self._delete(job)
+        self._wait_until_gone(job, timeout)
+        return view(self.api.send(Request(_path_of(job, named=False), {"fieldManager": FIELD_MANAGER}, "POST", fresh)))
+
+    def delete(self, name: str, kind: str | None = None, *, namespace: str | None = None) -> JobView:
+        """Delete a job and, with it, its pods; they may terminate for a while."""
+        job = self.object(name, kind, namespace=namespace)
+        self._delete(job)
+        return view(job)
+
+    def submit(
+        self, manifest: Resource, *, namespace: str | None = None, dry_run: bool = False, force: bool = False
+    ) -> Submitted:
+        """Create a job, or apply the manifest to the one of its name (server-side apply).
+
+        ``dry_run`` changes nothing, but everything is checked. ``force`` takes over fields of other programs.
+        Raises ApiError where the API server refuses the manifest.
+        """
+        kind = kinds_.kind_of(manifest)
+        meta = dict(manifest.get("metadata") or {})
+        meta["namespace"] = meta.get("namespace") or namespace or self.namespace
+        job = {**manifest, "metadata": meta}
+        query = _query(fieldManager=FIELD_MANAGER, fieldValidation="Strict", dryRun="All" if dry_run else "")
+        if not meta.get("name"):
+            if not meta.get("generateName"):
+                raise Refused(f"The manifest of a {kind.kind} has no metadata.name.")
+            made = self.api.send(Request(_path_of(job, named=False), query, "POST", job))
+            return Submitted(view(made), None, made)
+        path = _path_of(job)
+        before = self.api.send_all([Request(path)])[0]
+        error = before.error()
+        if error and error.status not in (403, 404):
+            raise error
+        if error and error.status == 404 and error.reason != "NotFound":
+            raise NotFound(f"The cluster has no kind {kind.resource} in the version {job.get('apiVersion')}.")
+        query |= {"force": "true"} if force else {}
+        after = self.api.send(Request(path, query, "PATCH", job, APPLY))
+        return Submitted(view(after), None if error else before.json(), after)
+
+    # --- how
+
+    def _set_suspend(self, job: Resource, value: bool) -> JobView:
+        now = view(job)
+        if now.state in FINAL:
+            raise Refused(f"The job {now.key} has ended ({now.state}): restart it instead.")
+        if not isinstance(job.get("spec"), Mapping):
+            raise Refused(f"A {now.kind} of {now.api_version} has no field for it: delete the job instead.")
+        if QUEUE_LABEL in now.labels:
+            raise Refused(
+                f"Kueue decides when {now.key} runs (queue {now.queue}): set spec.active of its Workload instead."
+            )
+        # of DLJobs and of every other kind alike
+        body = {"spec": {"runPolicy": {"suspend": value}}}
+        query = _query(fieldManager=FIELD_MANAGER)
+        after = self.api.send(Request(_path_of(job), query, "PATCH", body, MERGE_PATCH))
+        if ((after["spec"].get("runPolicy") or {}).get("suspend") or False) is not value:
+            raise Refused(f"This cluster's {now.resource} cannot be suspended: delete the job instead.")
+        return view(after)
+
+    def _delete(self, job: Resource) -> None:
+        body = {"preconditions": {"uid": job["metadata"]["uid"]}, "propagationPolicy": "Background"}
+        self.api.send(Request(_path_of(job), {}, "DELETE", body))
+
+    def _wait_without_pods(self, job: Resource, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            pods, denied = self.pods(job)
+            active = [pod for pod in pods if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
+            if denied:
+                raise Refused(f"{denied} Resume the job once its pods are gone.")
+            if not active:
+                return
+            time.sleep(_POLL_SECONDS)
+        raise TimedOut(f"The pods of {job['metadata']['name']} are not gone after {timeout:g} s; the job is suspended.")
+
+    def _wait_until_gone(self, job: Resource, timeout: float) -> None:
+        meta = job["metadata"]
+        is_there = False
+        for change in self._watch([kinds_.kind_of(job)], meta["namespace"], _one(meta["name"]), timeout):
+            if change:
+                is_there = change.type != "DELETED" and change.job.uid == meta["uid"]
+            if not is_there:
+                return
+        raise TimedOut(f"The old job {meta['name']} is not gone after {timeout:g} s: a finalizer may keep it.")
+
+    def _path(self, kind: Kind, namespace: str | None, suffix: str = "") -> str:
+        version = self._versions.get(kind.resource, kind.versions[0])
+        return _path(kind.group, version, kind.plural, namespace) + suffix
+
+    def _each(
+        self,
+        candidates: Sequence[Kind],
+        namespace: str | None,
+        suffix: str = "",
+        query: Mapping[str, str | int] | None = None,
+    ) -> Iterator[tuple[Kind, Response]]:
+        """The answers for each kind, in the first of its versions that the cluster serves."""
+        left = list(candidates)
+        while left:
+            responses = self.api.send_all([Request(self._path(one, namespace, suffix), query or {}) for one in left])
+            again = []
+            for one, response in zip(left, responses, strict=True):
+                error = response.error() if response.status == 404 else None
+                version = self._versions.get(one.resource, one.versions[0])
+                later = one.versions[one.versions.index(version) + 1 :]
+                if error and error.reason != "NotFound" and later:
+                    self._versions[one.resource] = later[0]
+                    again.append(one)
+                else:
+                    yield one, response
+            left = again
+
+    def _list(
+        self, candidates: Sequence[Kind], namespace: str | None, query: Mapping[str, str | int]
+    ) -> tuple[_Resources, _Texts, dict[str, str]]:
+        """The objects, the problems, and by kind the version of the list. Kinds that the cluster lacks are left out."""
+        found: _Resources = []
+        problems: _Texts = []
+        versions: dict[str, str] = {}
+        given = {**query, "limit": _PAGE}
+        for kind, response in self._each(candidates, namespace, query=given):
+            error = response.error()
+            if error and error.status == 404:
+                continue
+            if error and error.status == 403:
+                problems.append(_sentence("list", kind.resource, namespace, error))
+                continue
+            if error:
+                raise error
+            page = response.json()
+            path = self._path(kind, namespace)
+            pages = [page, *self._next_pages(path, page, given)]
+            versions[kind.resource] = pages[0]["metadata"].get("resourceVersion", "")
+            for one in pages:
+                found += one.get("items") or ()
+        if not versions and not problems:
+            names = candidates[0].resource if len(candidates) == 1 else "any kind of training job"
+            raise NotFound(
+                f"The cluster does not have {names}: no operator is installed, or this is the wrong context."
+            )
+        if not versions and len(candidates) == len(problems) == 1:
+            raise ApiError(403, "Forbidden", problems[0])
+        return found, problems, versions
+
+    def _pages(self, path: str, **query: str | int) -> Iterator[Resource]:
+        given = _query(limit=_PAGE, **query)
+        page = self.api.get(path, **given)
+        for one in (page, *self._next_pages(path, page, given)):
+            yield from one.get("items") or ()
+
+    def _next_pages(self, path: str, page: Resource, query: Mapping[str, str | int]) -> Iterator[Resource]:
+        token = (page.get("metadata") or {}).get("continue")
+        while token:
+            page = self.api.get(path, **{**query, "continue": token})
+            yield page
+            token = (page.get("metadata") or {}).get("continue")
+
+
+def event_time(event: Resource) -> str:
+    """When an Event happened last, RFC 3339."""
+    series = event.get("series") or {}
+    found = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return str(next((one for one in found if one), (event.get("metadata") or {}).get("creationTimestamp") or ""))
+
+
+# --- pure
+
+
+def _no_kind(candidates: Sequence[Kind]) -> str:
+    names = candidates[0].resource if len(candidates) == 1 else "any kind of training job"
+    return f"The cluster does not have {names}: no operator is installed, or this is the wrong context."
+
+
+def _kinds(text: str | None) -> Sequence[Kind]:
+    try:
+        return kinds_.named(text) if text else kinds_.ALL
+    except kinds_.UnknownKind as e:
+        raise Refused(f"{e}.") from None
+
+
+def _path(group: str, version: str, plural: str, namespace: str | None) -> str:
+    return f"/apis/{group}/{version}" + (f"/namespaces/{namespace}" if namespace else "") + f"/{plural}"
+
+
+def _path_of(job: Resource, *, named: bool = True) -> str:
+    group, _, version = str(job["apiVersion"]).partition("/")
+    path = _path(group, version, kinds_.kind_of(job).plural, job["metadata"]["namespace"])
+    return f"{path}/{job['metadata']['name']}" if named else path
+
+
+def _core(plural: str, namespace: str | None) -> str:
+    return f"/api/v1/namespaces/{namespace}/{plural}" if namespace else f"/api/v1/{plural}"
+
+
+def _query(**given: str | int) -> dict[str, str | int]:
+    """Without what is empty."""
+    return {name: value for name, value in given.items() if value != ""}
+
+
+def _one(name: str) -> dict[str, str | int]:
+    """The query for the object of this name."""
+    return {"fieldSelector": f"metadata.name={name}"}
+
+
+def _uid(resource: Resource) -> str:
+    return str((resource.get("metadata") or {}).get("uid"))
+
+
+def _sentence(verb: str, what: str, namespace: str | None, error: ApiError) -> str:
+    where = f"in the namespace {namespace}" if namespace else "in all namespaces"
+    if error.status == 403:
+        return f"You may not {verb} {what} {where}."
+    return f"{what} {where} cannot be read: {error}"
+
+
+def _owner_key(pod: Resource) -> tuple[str, str]:
+    """By which a job's pods are found among many: its uid, or name for a pod of a launcher's batch Job."""
+    meta = pod.get("metadata") or {}
+    labels = meta.get("labels") or {}
+    if labels.get(JOB_UID_LABEL):
+        return "", labels[JOB_UID_LABEL]
+    owners = meta.get("ownerReferences") or ()
+    controller: Resource = next((one for one in owners if one.get("controller")), {})
+    if controller.get("kind") == "Job" and labels.get(JOB_NAME_LABEL):
+        return str(meta.get("namespace")), labels[JOB_NAME_LABEL]
+    return "", str(controller.get("uid"))
+
+
+def _pods_of(job: Resource, own: Mapping[tuple[str, str], list[Resource]]) -> list[Resource]:
+    meta = job["metadata"]
+    return own.get(("", str(meta.get("uid"))), []) + own.get((str(meta.get("namespace")), str(meta.get("name"))), [])
+
+
+def _change(type_: str, job: Resource, known: dict[str, Resource]) -> Change:
+    if type_ == "DELETED":
+        known.pop(_uid(job), None)
+    else:
+        known[_uid(job)] = job
+    return Change(type_, view(job), job)
+
+
+def _differences(known: dict[str, Resource], found: Sequence[Resource], resources: set[str]) -> Iterator[Change]:
+    """What a new list of these kinds shows to have changed since ``known``."""
+    listed = {_uid(job): job for job in found}
+    gone = [job for uid, job in known.items() if uid not in listed and kinds_.kind_of(job).resource in resources]
+    for job in gone:
+        yield _change("DELETED", job, known)
+    for uid, job in listed.items():
+        before = known.get(uid)
+        if before is None:
+            yield _change("ADDED", job, known)
+        elif before["metadata"].get("resourceVersion") != job["metadata"].get("resourceVersion"):
+            yield _change("MODIFIED", job, known)
+
+
+def _without_history(job: Resource) -> Resource:
+    """The manifest of an ended job: what its user has written, to create it again."""
+    kept = ("name", "namespace", "labels", "annotations")
+    metadata = {name: value for name, value in job["metadata"].items() if name in kept}
+    return {**{name: value for name, value in job.items() if name != "status"}, "metadata": metadata}

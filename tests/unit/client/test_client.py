@@ -1,0 +1,322 @@
+"""Client and AsyncClient, at an API server over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from dljob import AsyncClient, JobView, errors, view
+from support.polling import until
+
+from .conftest import PODS, PTJS, Cluster
+
+
+def names(jobs: Any) -> list[str]:
+    return [job.name for job in jobs]
+
+
+def test_a_list_has_the_jobs_of_all_kinds_that_the_cluster_has(cluster: Cluster) -> None:
+    cluster.job("b")
+    cluster.job("a", "tfjobs")
+    cluster.job("c", metadata={"namespace": "other"})
+    client = cluster.client()
+    assert names(client.list()) == ["a", "b"]
+    assert names(client.list("tfj")) == ["a"]
+    assert names(client.list(all_namespaces=True)) == ["c", "a", "b"]
+    assert names(cluster.client(namespace="other").list()) == ["c"]
+    assert {exchange.token for exchange in cluster.requests} == {"Bearer secret"}
+
+
+def test_a_kind_that_has_another_version_only_is_found(cluster: Cluster) -> None:
+    cluster.served = {"v2beta1/mpijobs"}
+    cluster.job("hosts", "mpijobs", metadata={"name": "hosts"})
+    assert names(cluster.client().list()) == ["hosts"]
+    assert cluster.client().get("hosts").kind == "MPIJob"
+
+
+def test_a_list_reads_all_pages(cluster: Cluster) -> None:
+    pages = {"": {"items": ["a"], "next": "t"}, "t": {"items": ["b"], "next": ""}}
+
+    def respond(exchange: Any) -> None:
+        if not exchange.path.endswith("v1/namespaces/team/tfjobs"):
+            exchange.answer(b"404 page not found", 404)
+            return
+        page: Any = pages[exchange.query.get("continue", "")]
+        items = [{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": n}} for n in page["items"]]
+        exchange.answer({"items": items, "metadata": {"continue": page["next"]}})
+
+    cluster.respond = respond  # type: ignore[method-assign]
+    from support.scripted_server import scripted
+
+    with scripted(respond) as server:
+        client = cluster.client()
+        object.__setattr__(client.api.config, "server", server.url)
+        assert names(client.list()) == ["a", "b"]
+
+
+def test_a_kind_that_the_user_may_not_list_is_a_problem_beside_the_others(cluster: Cluster) -> None:
+    cluster.job("a", "tfjobs")
+    cluster.denied = {"GET pytorchjobs", "GET pods"}
+    jobs = cluster.client().list(pods=True)
+    assert names(jobs) == ["a"]
+    assert jobs.problems == (
+        "You may not list pytorchjobs.kubeflow.org in the namespace team.",
+        "You may not list pods in the namespace team.",
+    )
+    with pytest.raises(errors.ApiError, match="You may not list pytorchjobs") as caught:
+        cluster.client().list("ptj")
+    assert caught.value.status == 403
+
+
+@pytest.mark.parametrize("kind", [None, "jaxjobs"])
+def test_a_cluster_without_the_kinds(cluster: Cluster, kind: str | None) -> None:
+    cluster.served = set()
+    with pytest.raises(errors.NotFound, match="The cluster does not have"):
+        cluster.client().list(kind)
+    with pytest.raises(errors.NotFound, match="The cluster does not have"):
+        cluster.client().get("a", kind)
+
+
+def test_a_job_with_its_pods(cluster: Cluster) -> None:
+    job = cluster.job("a", status={"startTime": "2026-01-02T12:00:00Z"})
+    cluster.pod(job, "a-worker-0")
+    seen = cluster.client().get("pytorchjob/a")
+    assert (seen.nodes, seen.replicas[0].running, seen.state) == (("node-1",), 1, view.STARTING)
+    cluster.denied = {"GET pods"}
+    assert cluster.client().get("a").nodes == (), "without the right the status alone"
+
+
+def test_a_name_of_several_jobs_is_refused_with_the_names_to_write(cluster: Cluster) -> None:
+    cluster.job("a")
+    cluster.job("a", "tfjobs")
+    with pytest.raises(errors.Refused, match=r"pytorchjobs\.kubeflow\.org/a, tfjobs\.kubeflow\.org/a"):
+        cluster.client().get("a")
+    assert cluster.client().get("a", "tfjob").kind == "TFJob"
+
+
+@pytest.mark.parametrize("name", ["nobody", "tfjob/nobody"])
+def test_a_job_that_does_not_exist(cluster: Cluster, name: str) -> None:
+    with pytest.raises(errors.NotFound, match="There is no job nobody in the namespace team"):
+        cluster.client().get(name)
+
+
+@pytest.mark.parametrize("name", ["", "tfjob/", "pod/x"])
+def test_a_name_that_means_nothing(cluster: Cluster, name: str) -> None:
+    with pytest.raises(errors.Refused):
+        cluster.client().get(name)
+
+
+def test_events_are_those_of_the_job_and_of_its_pods(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    for number, (kind, name, uid) in enumerate(
+        [("Pod", "a-worker-0", "x"), ("PyTorchJob", "a", "uid-of-a"), ("Pod", "other", "y"), ("PyTorchJob", "ab", "z")]
+    ):
+        event = {
+            "metadata": {"name": f"e{number}", "namespace": "team"},
+            "involvedObject": {"kind": kind, "name": name, "uid": uid},
+            "lastTimestamp": f"2026-01-02T12:00:0{5 - number}Z",
+        }
+        cluster.fake.add(("team", "events"), event)
+    found, denied = cluster.client().events(job)
+    assert [event["metadata"]["name"] for event in found] == ["e1", "e0"]
+    assert denied == ""
+    cluster.denied = {"GET events"}
+    assert cluster.client().events(job) == ((), "You may not list events in the namespace team.")
+
+
+# --- steer
+
+
+def test_suspend_and_resume(cluster: Cluster) -> None:
+    cluster.job("a")
+    client = cluster.client()
+    assert client.suspend("a").state == view.SUSPENDED
+    assert cluster.fake.objects[PTJS]["a"]["spec"]["runPolicy"] == {"suspend": True}
+    assert client.resume("a").state == view.CREATED
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"status": {"conditions": [{"type": "Failed", "status": "True"}]}}, "has ended"),
+        ({"metadata": {"labels": {view.QUEUE_LABEL: "user"}}}, "Kueue decides when"),
+        ({"spec": []}, "has no field for it"),
+    ],
+)
+def test_a_job_that_cannot_be_suspended(cluster: Cluster, change: Any, why: str) -> None:
+    cluster.job("a", **change)
+    with pytest.raises(errors.Refused, match=why):
+        cluster.client().suspend("a")
+
+
+def test_an_operator_without_suspension_is_noticed(cluster: Cluster) -> None:
+    """Its schema lacks the field, so the API server drops it."""
+    cluster.job("a")
+    update = cluster.fake._update  # noqa: SLF001
+
+    def pruned(call: Any, old: Any, new: Any) -> Any:
+        new["spec"].pop("runPolicy", None)
+        return update(call, old, new)
+
+    cluster.fake._update = pruned  # type: ignore[method-assign]  # noqa: SLF001
+    with pytest.raises(errors.Refused, match="cannot be suspended"):
+        cluster.client().suspend("a")
+
+
+def test_a_restart_waits_for_the_pods_to_go(cluster: Cluster) -> None:
+    job = cluster.job("a", status={"conditions": [{"type": "Running", "status": "True"}]})
+    cluster.pod(job, "a-worker-0")
+    done: list[JobView] = []
+    thread = threading.Thread(target=lambda: done.append(cluster.client().restart("a")))
+    thread.start()
+    until(lambda: cluster.fake.objects[PTJS]["a"]["spec"].get("runPolicy") == {"suspend": True})
+    assert not done
+    del cluster.fake.objects[PODS]["a-worker-0"]
+    thread.join(10)
+    assert done and cluster.fake.objects[PTJS]["a"]["spec"]["runPolicy"] == {"suspend": False}
+
+
+def test_a_restart_gives_up_with_the_job_suspended(cluster: Cluster) -> None:
+    job = cluster.job("a", status={"conditions": [{"type": "Running", "status": "True"}]})
+    cluster.pod(job, "a-worker-0")
+    with pytest.raises(errors.TimedOut, match="the job is suspended"):
+        cluster.client().restart("a", timeout=0.2)
+
+
+def test_an_ended_job_is_created_again_by_a_restart(cluster: Cluster) -> None:
+    job = cluster.job("a", metadata={"labels": {"team": "x"}, "ownerReferences": []})
+    cluster.end(job)
+    seen = cluster.client().restart("a")
+    made = cluster.fake.objects[PTJS]["a"]
+    assert made["metadata"]["uid"] == seen.uid != job["metadata"]["uid"]
+    assert (made["metadata"]["labels"], made["spec"], seen.state) == ({"team": "x"}, job["spec"], view.CREATED)
+
+
+def test_delete(cluster: Cluster) -> None:
+    cluster.job("a")
+    cluster.client().delete("a")
+    assert "a" not in cluster.fake.objects[PTJS]
+    assert cluster.requests[-1].body["preconditions"] == {"uid": "uid-of-a"}
+
+
+MANIFEST: dict[str, Any] = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "new"},
+    "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 1}}},
+}
+
+
+def test_submit_creates_and_then_applies(cluster: Cluster) -> None:
+    client = cluster.client()
+    assert client.submit(MANIFEST, dry_run=True).is_new
+    assert PTJS not in cluster.fake.objects
+    made = client.submit(MANIFEST)
+    assert (made.is_new, made.job.namespace) == (True, "team")
+    changed = client.submit({**MANIFEST, "metadata": {"name": "new", "labels": {"a": "b"}}})
+    assert (changed.is_new, changed.job.labels) == (False, {"a": "b"})
+    generated = client.submit({**MANIFEST, "metadata": {"generateName": "run-"}})
+    assert generated.job.name.startswith("run-")
+    with pytest.raises(errors.Refused, match=r"no metadata\.name"):
+        client.submit({**MANIFEST, "metadata": {}})
+    with pytest.raises(errors.NotFound, match="The cluster has no kind jaxjobs"):
+        client.submit({**MANIFEST, "kind": "JAXJob"})
+
+
+# --- watch and wait
+
+
+def test_a_watch_has_the_jobs_and_then_their_changes(cluster: Cluster) -> None:
+    first = cluster.job("a")
+    cluster.job("b", "tfjobs")
+    changes = cluster.client().watch()
+    assert {(change.type, change.job.name) for change in (next(changes), next(changes))} == {
+        ("ADDED", "a"),
+        ("ADDED", "b"),
+    }
+    cluster.end(first)
+    change = next(changes)
+    assert (change.type, change.job.name, change.job.state) == ("MODIFIED", "a", view.SUCCEEDED)
+    changes.close()
+
+
+def test_a_watch_lists_again_where_the_server_has_forgotten_its_place(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    cluster.job("gone")
+    changes = cluster.client().watch("ptj")
+    assert {next(changes).job.name, next(changes).job.name} == {"a", "gone"}
+    original = cluster._watch  # noqa: SLF001
+    calls = []
+
+    def expired(exchange: Any, plural: str) -> None:
+        calls.append(exchange)
+        if len(calls) > 1:
+            original(exchange, plural)
+            return
+        cluster.fake.objects[PTJS].pop("gone")
+        cluster.end(job)
+        exchange.begin_stream()
+        exchange.line({"type": "ERROR", "object": {"code": 410, "reason": "Expired"}})
+        exchange.send(b"")
+
+    cluster._watch = expired  # type: ignore[method-assign]  # noqa: SLF001
+    found = [next(changes), next(changes)]
+    assert {(change.type, change.job.name) for change in found} == {("DELETED", "gone"), ("MODIFIED", "a")}
+    changes.close()
+
+
+def test_a_watch_ends_after_its_time(cluster: Cluster) -> None:
+    cluster.job("a")
+    assert [change.job.name for change in cluster.client().watch(timeout=0.2)] == ["a"]
+
+
+def test_wait_for_the_end(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    seen: list[str] = []
+    threading.Timer(0.1, cluster.end, (job, "Failed")).start()
+    ended = cluster.client().wait("a", timeout=20, progress=lambda job: seen.append(job.state))
+    assert (ended.state, seen) == (view.FAILED, [view.CREATED, view.FAILED])
+
+
+def test_wait_ends_where_the_state_cannot_come(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    cluster.end(job, "Failed")
+    with pytest.raises(errors.Refused, match="has ended as Failed, and will not be Running"):
+        cluster.client().wait("a", until=view.RUNNING)
+    with pytest.raises(errors.NotFound):
+        cluster.client().wait("b")
+
+
+def test_wait_for_a_job_that_is_deleted(cluster: Cluster) -> None:
+    cluster.job("a")
+    threading.Timer(0.1, cluster.client().delete, ("a",)).start()
+    with pytest.raises(errors.NotFound, match="was deleted"):
+        cluster.client().wait("a", timeout=20)
+
+
+def test_wait_has_a_timeout(cluster: Cluster) -> None:
+    cluster.job("a")
+    with pytest.raises(errors.TimedOut, match=r"is not Running after 0\.2 s: it is Created"):
+        cluster.client().wait("a", until="Running", timeout=0.2)
+
+
+def test_asyncio(cluster: Cluster) -> None:
+    job = cluster.job("a")
+
+    async def run() -> list[str]:
+        client = AsyncClient(str(cluster.kubeconfig))
+        assert names(await client.list()) == ["a"]
+        assert (await client.get("a")).name == "a"
+        found = []
+        async for change in client.watch("ptj"):
+            found.append(change.job.state)
+            if len(found) == 2:
+                break
+            cluster.end(job)
+        with pytest.raises(errors.NotFound):
+            await client.delete("b")
+        return found
+
+    assert asyncio.run(run()) == [view.CREATED, view.SUCCEEDED]
