@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import functools
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dljob.api import Api
+from dljob.config import load
 from dljob.why import Cause, explain
-from dljob.why.read import Refused, snapshot
+from dljob.why.read import snapshot
 from kubernetes import client
 from support.live_jobs import Cluster, Job, Resource, until
 from support.why_jobs import CASES, NODE, Case
@@ -65,17 +67,12 @@ def shows(cause: Cause, case: Case) -> bool:
 
 def why(here: Cluster, job: Job) -> tuple[Cause, ...]:
     """As ``dljob why`` does, with all rights."""
-    group, version, namespace, plural = job.where
-    path = f"/apis/{group}/{version}/namespaces/{namespace}/{plural}/{job.name}"
-    return explain(snapshot(lambda one: get(here, one), path, datetime.now(UTC)))
+    return explain(snapshot(reader(here), job.get(), datetime.now(UTC)))
 
 
-def get(here: Cluster, path: str) -> Resource:
-    connected = here.core.api_client
-    answer = connected.rest_client.pool_manager.request("GET", connected.configuration.host + path)
-    if answer.status >= 300:
-        raise Refused(answer.status, answer.data.decode())
-    return dict(json.loads(answer.data))
+@functools.cache
+def reader(here: Cluster) -> Api:
+    return Api(load(str(here.kubeconfig), None))
 
 
 @contextmanager

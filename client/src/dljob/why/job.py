@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from dljob.kinds import FIRST_CONTAINER, UnknownKind, kind_of
+from dljob.view import QUEUE_LABEL
 from dljob.why.facts import FAILED, SUCCEEDED, SUSPENDED, Facts, condition, is_true, mapping, maps, moment
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Severity
@@ -138,7 +139,7 @@ def _missing(facts: Facts, about: str) -> Iterator[Finding]:
         if isinstance(one, dict)
     )
     missing = facts.wanted - max(len(facts.pods), len(facts.live) + ended)
-    is_told = bool(facts.reason) or not facts.status or "kueue.x-k8s.io/queue-name" in facts.labels
+    is_told = bool(facts.reason) or not facts.status or QUEUE_LABEL in facts.labels
     if (
         missing > 0
         and not (is_elastic or is_told)
@@ -161,11 +162,11 @@ def _disagreement(facts: Facts) -> Iterator[Finding]:
                         seen.setdefault(str(one["value"]), pod.name)
         if len(seen) > 1:
             values = ", ".join(f"{value} in {name}" for value, name in sorted(seen.items()))
-            pod = min(seen.values())
+            first = min(seen.values())
             yield found(
                 DISAGREE,
                 {"variable": variable, "values": values},
-                Evidence(f"Pod/{pod}", f"{variable}: {values}"),
+                Evidence(f"Pod/{first}", f"{variable}: {values}"),
                 None,
                 "",
             )

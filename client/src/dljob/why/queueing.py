@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dljob.view import QUEUE_LABEL
 from dljob.why.facts import Facts, condition, is_true, mapping, maps, moment, name_of
 from dljob.why.finding import Finding, Rule, found, rule
 from dljob.why.model import Evidence, Object, Severity
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 PATIENCE = 30.0
 """Seconds in which Kueue and its controllers make the Workload of a new job."""
 
@@ -29,7 +29,7 @@ GANG_PODS = rule("gang-too-few-pods", "", "the gang {group} needs {least} pods, 
 def find(facts: Facts) -> Iterator[Finding]:
     if facts.outcome or facts.is_deleted:
         return
-    queue = str(facts.labels.get(QUEUE) or "")
+    queue = str(facts.labels.get(QUEUE_LABEL) or "")
     if queue:
         yield from _kueue(facts, queue)
     for group in facts.snapshot.pod_groups:
@@ -44,7 +44,11 @@ def _kueue(facts: Facts, queue: str) -> Iterator[Finding]:
     about = f"LocalQueue/{queue}"
     if local is None and facts.snapshot.could_read("local_queues"):
         yield found(
-            NO_QUEUE, {"queue": queue}, Evidence(f"{facts.kind}/{facts.name}", f"{QUEUE}: {queue}"), facts.created, ""
+            NO_QUEUE,
+            {"queue": queue},
+            Evidence(f"{facts.kind}/{facts.name}", f"{QUEUE_LABEL}: {queue}"),
+            facts.created,
+            "",
         )
         return
     for one, kind in ((local, "LocalQueue"), *((each, "ClusterQueue") for each in facts.snapshot.cluster_queues)):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
+from dljob.api import Api
+from dljob.errors import ApiError
+from dljob.kinds import Resource
+from dljob.view import JOB_NAME_LABEL, JOB_UID_LABEL, QUEUE_LABEL, belongs
 from dljob.why.facts import Facts
 from dljob.why.model import Object, Snapshot, Unread
-
-Get = Callable[[str], Mapping[str, Any]]
-"""The answer to a GET of a path, decoded; raises :class:`Refused` for a status that is no success."""
 
 PAGE = 500
 """Objects of one answer of a list."""
@@ -24,39 +24,29 @@ GANGS = (("scheduling.volcano.sh", "v1beta1"), ("scheduling.x-k8s.io", "v1alpha1
 KUEUE = "kueue.x-k8s.io"
 KUEUE_VERSIONS = ("v1beta2", "v1beta1")
 VISIBILITY = "visibility.kueue.x-k8s.io"
-QUEUE = f"{KUEUE}/queue-name"
-_LABELS = ("dljob.operator/job-uid", "training.kubeflow.org/job-name")
-_FORBIDDEN = (401, 403)
+_ABSENT = 404
+_NO_LOGIN = 401
 
 
-class Refused(Exception):
-    """The API server has answered with another status than success."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-def snapshot(get: Get, path: str, now: datetime) -> Snapshot:
-    """All that :func:`dljob.why.explain` needs of the job at ``path``; :class:`Refused` where that cannot be read."""
-    return _Reader(get).read(path, now)
+def snapshot(api: Api, job: Resource, now: datetime) -> Snapshot:
+    """All that :func:`dljob.why.explain` needs of the job, as it was just read. Raises DljobError."""
+    return _Reader(api).read(job, now)
 
 
 class _Reader:
-    def __init__(self, get: Get) -> None:
-        self._get = get
+    def __init__(self, api: Api) -> None:
+        self._api = api
         self._unread: list[Unread] = []
 
-    def read(self, path: str, now: datetime) -> Snapshot:
-        job = self._get(path)
+    def read(self, job: Resource, now: datetime) -> Snapshot:
         metadata = job["metadata"]
-        namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
+        namespace, name = metadata["namespace"], metadata["name"]
         core = f"/api/v1/namespaces/{namespace}"
-        pods = self._of_job("pods", f"{core}/pods", name, uid)
+        pods = self._of_job("pods", f"{core}/pods", job)
         read: dict[str, Any] = {
             "pods": pods,
             "events": self._list("events", f"{core}/events"),
-            "services": self._of_job("services", f"{core}/services", name, uid),
+            "services": self._of_job("services", f"{core}/services", job),
         }
         facts = Facts(Snapshot(job, now, **read))
         if facts.is_settled:
@@ -71,17 +61,16 @@ class _Reader:
         if facts.unschedulable:
             running = "status.phase!=Succeeded,status.phase!=Failed"
             read["neighbours"] = self._list("neighbours", "/api/v1/pods", "pods", fieldSelector=running)
-        if queue := (metadata.get("labels") or {}).get(QUEUE):
+        if queue := (metadata.get("labels") or {}).get(QUEUE_LABEL):
             read.update(self._kueue(namespace, queue))
         return Snapshot(job, now, **read, unread=tuple(self._unread))
 
-    def _of_job(self, what: str, path: str, name: str, uid: str) -> tuple[Object, ...]:
+    def _of_job(self, what: str, path: str, job: Resource) -> tuple[Object, ...]:
         found: dict[str, Object] = {}
-        for label in _LABELS:
-            value = name if label.endswith("job-name") else uid
+        for label, field in ((JOB_UID_LABEL, "uid"), (JOB_NAME_LABEL, "name")):
+            value = job["metadata"][field]
             for one in self._list(what, path, labelSelector=f"{label}={value}"):
-                owners = one["metadata"].get("ownerReferences") or ()
-                if all(owner.get("uid") == uid or owner.get("kind") == "Job" for owner in owners):
+                if what != "pods" or belongs(one, job):
                     found[one["metadata"]["uid"]] = one
         return tuple(found.values())
 
@@ -125,8 +114,8 @@ class _Reader:
 
     def _one(self, what: str, path: str, right: str) -> tuple[Object, ...]:
         try:
-            return (self._get(path),)
-        except Refused as error:
+            return (self._api.get(path),)
+        except ApiError as error:
             self._refused(what, right, error)
             return ()
 
@@ -135,17 +124,19 @@ class _Reader:
         asked: dict[str, Any] = {**query, "limit": PAGE}
         try:
             for _ in range(MOST_PAGES):
-                answer = self._get(f"{path}?{urlencode(asked)}")
+                answer = self._api.get(path, **asked)
                 found += answer.get("items") or ()
                 following = (answer.get("metadata") or {}).get("continue")
                 if not following:
                     break
                 asked["continue"] = following
-        except Refused as error:
+        except ApiError as error:
             self._refused(what, f"list {resource or what.replace('_', '')}", error)
         return tuple(found)
 
-    def _refused(self, what: str, right: str, error: Refused) -> None:
+    def _refused(self, what: str, right: str, error: ApiError) -> None:
+        if error.status == _NO_LOGIN:
+            raise error
         one = Unread(what, right)
-        if error.status in _FORBIDDEN and one not in self._unread:
+        if error.status != _ABSENT and one not in self._unread:
             self._unread.append(one)
