@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from devtools.lab.chaos.cli import kwok_program
+from devtools.testbed.base.settings import settings_from
+from devtools.testbed.operator import OperatorProcess
 from dljob.api import Api
 from dljob.config import load
 from dljob.why import Cause, explain
 from dljob.why.read import snapshot
 from kubernetes import client
+from support import gang_races, kueue_jobs, volcano
 from support.live_jobs import Cluster, Job, Resource, until
+from support.small_nodes import small_nodes
 from support.why_jobs import CASES, NODE, Case
 
 pytestmark = [pytest.mark.serial, pytest.mark.full]
@@ -282,3 +287,53 @@ def test_a_healthy_job_has_no_cause_at_any_time(cluster: Path, operator_log: Pat
 
         until(all_ended, timeout=TIMEOUT)
         assert not alarms
+
+
+def wait_cause(here: Cluster, job: Job, id_: str, words: str) -> Cause:
+    """The cause, once it is found with these words."""
+    found: list[Cause] = []
+
+    def is_found() -> bool:
+        found[:] = why(here, job)
+        return any(shows(one, Case(id_, words)) for one in found)
+
+    with suppress(AssertionError):
+        until(is_found, timeout=TIMEOUT / 2)
+    chosen = [one for one in found if shows(one, Case(id_, words))]
+    assert chosen, f"not {id_} of {job.name}: {found}"
+    return chosen[0]
+
+
+def test_the_queue_of_kueue(cluster: Path, crds: None, api: client.ApiClient, tmp_path: Path) -> None:
+    with kueue_jobs.place(cluster, api, tmp_path, ["--kueue", "workloads"]) as place:
+        place.queue("research")
+        place.queue("small", cpu=1)
+        running = place.create("DLJob", "first", "research")
+        place.wait_running(running)
+        assert why(place.here, running) == ()
+        waiting = [place.create("DLJob", name, "research") for name in ("second", "third")]
+        for number, one in enumerate(waiting, 1):
+            cause = wait_cause(place.here, one, "kueue-waits", "couldn't assign flavors")
+            assert f"at position {number} of" in cause.sentence
+        wait_cause(place.here, place.create("DLJob", "large", "small"), "kueue-too-large", "maximum capacity")
+        wait_cause(place.here, place.create("DLJob", "lost", "nowhere"), "kueue-queue-missing", "nowhere")
+
+
+@pytest.mark.parametrize("scheduler", ["kubernetes", "volcano"])
+def test_a_gang_that_waits(cluster: Path, crds: None, tmp_path: Path, scheduler: str) -> None:
+    settings = settings_from()
+    with namespace(cluster) as made, ExitStack() as stack:
+        here = Cluster(cluster, made.namespace, own_operator=True)
+        stack.enter_context(small_nodes(here.core, kwok_program(settings), cluster, here.namespace, tmp_path))
+        if scheduler == "volcano":
+            stack.enter_context(volcano.installed(settings, cluster, tmp_path))
+        arguments = ["--namespace", here.namespace, "--gang-scheduler-name", scheduler]
+        operator = stack.enter_context(OperatorProcess(cluster, tmp_path / "operator.log", arguments))
+        operator.wait_ready()
+        first = gang_races.job(here, "first")
+        first.wait_running()
+        assert why(here, first) == ()
+        second = gang_races.job(here, "second")
+        cause = wait_cause(here, second, "gang-incomplete", "")
+        assert "3 pods" in cause.sentence
+        gang_races.end(first, second)
