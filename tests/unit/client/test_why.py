@@ -418,7 +418,7 @@ def test_the_sentence_counts_nodes_and_names_the_nearest() -> None:
     tainted = node("node-b", spec={"taints": [{"key": "gpu", "effect": "NoSchedule"}]})
     (cause,) = explain(snapshot(waits, WORKER, nodes=(tainted, node("node-a", **{"nvidia.com/gpu": "6"}))))
     assert cause.id == "insufficient-resource"
-    assert "fits none of 2 nodes: 1 Insufficient nvidia.com/gpu, 1 node(s) had" in cause.sentence
+    assert "None of 2 nodes fits pod train-master-0: 1 Insufficient nvidia.com/gpu, 1 node(s) had" in cause.sentence
     assert cause.sentence.endswith("nearest is node-a: 2 nvidia.com/gpu short")
     assert cause.severity is Severity.ERROR
 

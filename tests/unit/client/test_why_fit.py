@@ -46,7 +46,7 @@ def labelled(name: str, **labels: str) -> dict[str, Any]:
     ],
 )
 def test_the_nearest(wanted: Any, nodes: list[Any], name: str, misfits: list[str]) -> None:
-    found = fit.nearest(wanted, nodes, ())
+    found = fit.Nodes(nodes, ()).nearest(wanted)
     assert found is not None
     assert (found.node, [text for _, text in found.misfits]) == (name, misfits)
 
@@ -65,7 +65,7 @@ def test_the_nearest(wanted: Any, nodes: list[Any], name: str, misfits: list[str
 )
 def test_taints(toleration: dict[str, str], fits: bool) -> None:
     tainted = node("a", spec={"taints": [{"key": "gpu", "value": "a", "effect": "NoSchedule"}]})
-    found = fit.nearest(asks({"tolerations": [toleration]} if toleration else None), [tainted], ())
+    found = fit.Nodes([tainted], ()).nearest(asks({"tolerations": [toleration]} if toleration else None))
     assert found is not None
     assert bool(found.misfits) != fits
 
@@ -73,11 +73,11 @@ def test_taints(toleration: dict[str, str], fits: bool) -> None:
 def test_pods_of_the_node_count_until_they_end() -> None:
     holds = asks({"nodeName": "a"}, cpu="6")
     over = {**holds, "status": {"phase": "Succeeded"}}
-    found = fit.nearest(asks(cpu="4"), [node("a", pods="1")], [holds, over])
+    found = fit.Nodes([node("a", pods="1")], [holds, over]).nearest(asks(cpu="4"))
     assert found is not None
     assert [text for _, text in found.misfits] == ["2 cpu short", "no room for another pod"]
     assert found.could_fit_when_empty
-    assert fit.nearest(asks(), [], ()) is None
+    assert fit.Nodes([], ()).nearest(asks()) is None
 
 
 def test_init_containers_sidecars_and_overhead() -> None:

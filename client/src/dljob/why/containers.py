@@ -23,10 +23,10 @@ CONFIGURATION = (
     rule("run-as-non-root", r"runAsNonRoot|non-numeric user", "container {container} of {who} may not run as root, and its image does",
          "Set runAsUser in the template, or USER in the image to a number."),
     rule("key-missing", r"couldn't find key (?P<key>\S+) in (?P<where>\S+ \S+)|references non-existent (?:secret|config) key: (?P<other>\S+)",
-         "{who} needs a key that is missing: {key}{other} in {where}", "Add the key, or correct its name in the template."),
-    rule("secret-missing", r"secret \"(?P<name>[^\"]+)\" not found", "the Secret {name} that {who} needs does not exist",
+         "the key {key}{other} in {where} does not exist, for {who}", "Add the key, or correct its name in the template."),
+    rule("secret-missing", r"secret \"(?P<name>[^\"]+)\" not found", "the Secret {name} does not exist, for {who}",
          "Create the Secret {name} in the namespace of the job, or correct its name."),
-    rule("configmap-missing", r"configmap \"(?P<name>[^\"]+)\" not found", "the ConfigMap {name} that {who} needs does not exist",
+    rule("configmap-missing", r"configmap \"(?P<name>[^\"]+)\" not found", "the ConfigMap {name} does not exist, for {who}",
          "Create the ConfigMap {name} in the namespace of the job, or correct its name."),
     rule("container-create", "", "container {container} of {who} cannot be created", "Read the quoted error."),
 )  # fmt: skip
@@ -36,7 +36,7 @@ _BY_ITSELF = ("Error", "OOMKilled", "StartError", "ContainerCannotRun")
 """Reasons of a failure that a container has, not its node."""
 INIT_CRASH = rule("init-crash", "", "init container {container} of {who} fails, so the pod does not start",
                   "Read its log: kubectl logs {pod} -c {container}.")  # fmt: skip
-INIT_WAITS = rule("init-waits", "", "{who} waits for its init container {container}",
+INIT_WAITS = rule("init-waits", "", "init container {container} of {who} has not ended yet",
                   "See what it waits for: kubectl logs {pod} -c {container}.", Severity.INFO)  # fmt: skip
 CRASH_LOOP = rule("crash-loop", "", "container {container} of {who} crashes again and again",
                   "Read its log: kubectl logs {pod} -c {container} --previous.")  # fmt: skip

@@ -25,7 +25,7 @@ TABLE = (
     rule("gpu-out-of-memory", r"CUDA out of memory|OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Out of memory",
          "the GPU of {who} has too little memory", "Use a smaller batch or model shards, or GPUs with more memory."),
     rule("gpu-missing", r"no CUDA-capable device|Found no NVIDIA driver|CUDA driver version is insufficient|libcuda\.so",
-         "{who} finds no usable GPU", "Request a GPU in resources.limits; check driver and device plugin of the node."),
+         "there is no usable GPU in {who}", "Request a GPU in resources.limits; check driver and device plugin of the node."),
     rule("port-in-use", r"address already in use|EADDRINUSE", "a port that {who} needs is in use",
          "Do not use hostNetwork, or give each job on a node a port of its own."),
     rule("name-not-resolved", r"failure in name resolution|name or service not known|nodename nor servname|no such host|"
@@ -35,7 +35,7 @@ TABLE = (
          r"Gloo connectFullMesh failed|connectFullMesh|Connection closed by peer", "{who} lost the connection to other replicas",
          "Look for the replica that ended first; check NetworkPolicy, NCCL_SOCKET_IFNAME and /dev/shm."),
     rule("shared-memory", r"unable to open shared memory|insufficient shared memory|killed by signal: Bus error",
-         "{who} has too little shared memory", "Mount an emptyDir with medium: Memory at /dev/shm."),
+         "there is too little shared memory in {who}", "Mount an emptyDir with medium: Memory at /dev/shm."),
     rule("disk-full", r"no space left on device|ENOSPC|disk quota exceeded", "a disk of {who} is full", "Use a larger volume, or write less."),
     rule("module-missing", r"ModuleNotFoundError|ImportError: ", "the image of {who} lacks a Python module",
          "Install the module in the image."),

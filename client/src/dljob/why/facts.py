@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -258,15 +258,19 @@ class Facts:
         complete = len(self.pods) >= self.wanted > 0
         return complete and not self.is_deleted and all(pod.is_well for pod in self.pods)
 
+    @cached_property
+    def _events(self) -> Mapping[tuple[Any, Any], list[Object]]:
+        """By kind and name, the oldest first."""
+        found: dict[tuple[Any, Any], list[Object]] = {}
+        for event in sorted(self.snapshot.events, key=lambda one: last_time(one) or _NEVER):
+            about = _about(event)
+            found.setdefault((about.get("kind"), about.get("name")), []).append(event)
+        return found
+
     def events_of(self, kind: str, name: str, uid: str = "") -> list[Object]:
         """The Events about an object, the oldest first."""
-        found = []
-        for event in self.snapshot.events:
-            about = mapping(event.get("involvedObject")) or mapping(event.get("regarding"))
-            is_same = about.get("uid") in (None, "", uid) if uid else True
-            if (about.get("kind"), about.get("name")) == (kind, name) and is_same:
-                found.append(event)
-        return sorted(found, key=lambda one: last_time(one) or datetime.min.replace(tzinfo=self.now.tzinfo))
+        named = self._events.get((kind, name), ())
+        return [one for one in named if not uid or _about(one).get("uid") in (None, "", uid)]
 
     def events_of_job(self) -> list[Object]:
         return self.events_of(self.kind, self.name, str(self.metadata.get("uid") or ""))
@@ -277,6 +281,13 @@ class Facts:
     def age(self, since: datetime | None) -> float:
         """Seconds since then, 0 where it is not known."""
         return max(0.0, (self.now - since).total_seconds()) if since else 0.0
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _about(event: Object) -> Mapping[str, Any]:
+    return mapping(event.get("involvedObject")) or mapping(event.get("regarding"))
 
 
 def last_time(event: Object) -> datetime | None:

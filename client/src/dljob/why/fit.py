@@ -31,30 +31,43 @@ class Nearest:
     """Whether the node would fit without other pods."""
 
 
-def nearest(pod: Object, nodes: Sequence[Object], neighbours: Iterable[Object]) -> Nearest | None:
-    """Of the nodes that the pod selects, or of all, that with the fewest obstacles, and then the smallest shortage."""
-    used: dict[str, Amounts] = {}
-    counts: dict[str, int] = {}
-    for one in neighbours:
-        where = mapping(one.get("spec")).get("nodeName")
-        if where and mapping(one.get("status")).get("phase") not in ("Succeeded", "Failed"):
-            _add(used.setdefault(where, {}), requests(one))
-            counts[where] = counts.get(where, 0) + 1
-    best: tuple[tuple[bool, int, Decimal, str], Nearest] | None = None
-    needed = requests(pod)
-    for node in nodes:
-        name = name_of(node)
-        rules = list(_broken_rules(pod, node))
-        lacks = dict(_shortages(needed, node, used.get(name, {})))
-        crowded = _is_crowded(node, counts.get(name, 0))
-        misfits = [*rules, *((_of_resource(key), f"{quantity.text(key, one[0])} short") for key, one in lacks.items())]
-        misfits += [("too-many-pods", "no room for another pod")] if crowded else []
-        size = max((one[1] for one in lacks.values()), default=Decimal(0))
-        could = not rules and not dict(_shortages(needed, node, {})) and not _is_crowded(node, 0)
-        rank = (not _is_selected(mapping(pod.get("spec")), node), len(misfits), size, name)
-        if best is None or rank < best[0]:
-            best = rank, Nearest(name, tuple(misfits), could)
-    return best[1] if best else None
+class Nodes:
+    """The nodes with what is left of each."""
+
+    def __init__(self, nodes: Sequence[Object], neighbours: Iterable[Object]) -> None:
+        self._nodes = nodes
+        self._used: dict[str, Amounts] = {}
+        self._counts: dict[str, int] = {}
+        self._answers: dict[str, Nearest | None] = {}
+        for one in neighbours:
+            where = mapping(one.get("spec")).get("nodeName")
+            if where and mapping(one.get("status")).get("phase") not in ("Succeeded", "Failed"):
+                _add(self._used.setdefault(where, {}), requests(one))
+                self._counts[where] = self._counts.get(where, 0) + 1
+
+    def nearest(self, pod: Object) -> Nearest | None:
+        """Of the nodes that the pod selects, or of all, that with the fewest obstacles, and then the smallest shortage."""
+        needed, spec = requests(pod), mapping(pod.get("spec"))
+        key = repr((needed, *(spec.get(one) for one in ("nodeSelector", "affinity", "tolerations"))))
+        if key not in self._answers:
+            self._answers[key] = self._nearest(pod, needed)
+        return self._answers[key]
+
+    def _nearest(self, pod: Object, needed: Amounts) -> Nearest | None:
+        best: tuple[tuple[bool, int, Decimal, str], Nearest] | None = None
+        for node in self._nodes:
+            name = name_of(node)
+            rules = list(_broken_rules(pod, node))
+            lacks = dict(_shortages(needed, node, self._used.get(name, {})))
+            crowded = _is_crowded(node, self._counts.get(name, 0))
+            short = ((_of_resource(key), f"{quantity.text(key, one[0])} short") for key, one in lacks.items())
+            misfits = (*rules, *short, *([("too-many-pods", "no room for another pod")] if crowded else []))
+            size = max((one[1] for one in lacks.values()), default=Decimal(0))
+            could = not rules and not dict(_shortages(needed, node, {})) and not _is_crowded(node, 0)
+            rank = (not _is_selected(mapping(pod.get("spec")), node), len(misfits), size, name)
+            if best is None or rank < best[0]:
+                best = rank, Nearest(name, misfits, could)
+        return best[1] if best else None
 
 
 def requests(pod: Object) -> Amounts:

@@ -13,23 +13,23 @@ OVERDUE = 30.0
 """Seconds after the end of a pod's grace period."""
 
 ENDED = (
-    rule("evicted", "Evicted", "{who} was evicted by its node: {why}", "Ask for what the program uses, in requests and limits."),
+    rule("evicted", "Evicted", "the node has evicted {who}: {why}", "Ask for what the program uses, in requests and limits."),
     rule("node-shutdown", r"NodeShutdown|imminent node shutdown|Terminated", "{who} ended because its node shut down",
          "Allow restarts: restartPolicy OnFailure or ExitCode.", Severity.WARNING),
     rule("preempted", "Preempt", "{who} gave way to a pod of higher priority", "Use a higher priorityClassName, or allow restarts.", Severity.WARNING),
     rule("node-refused", r"UnexpectedAdmissionError|OutOf\w+|NodeAffinity|NodePorts|UnsupportedPodLevelResources|AppArmor|TopologyAffinityError",
          "the node refused {who}: {why}", "Look at the device plugin and at the resources of the node."),
-    rule("node-lost", "NodeLost|NodeUnreachable|DeletionByTaintManager|DeletionByPodGC", "{who} was lost with its node: {why}",
+    rule("node-lost", "NodeLost|NodeUnreachable|DeletionByTaintManager|DeletionByPodGC", "the node of {who} was lost: {why}",
          "Repair the node; allow restarts.", Severity.WARNING),
-    rule("evicted-by-api", "EvictionByEvictionAPI", "{who} was evicted, as by kubectl drain", "Allow restarts, or use a PodDisruptionBudget.", Severity.WARNING),
+    rule("evicted-by-api", "EvictionByEvictionAPI", "an eviction, as by kubectl drain, ended {who}", "Allow restarts, or use a PodDisruptionBudget.", Severity.WARNING),
     rule("pod-deadline", "DeadlineExceeded", "{who} ran longer than activeDeadlineSeconds of its template", "Raise it, or remove it."),
-    rule("disrupted", "", "{who} was ended from outside: {why}", "Allow restarts: restartPolicy OnFailure or ExitCode.", Severity.WARNING),
+    rule("disrupted", "", "something outside has ended {who}: {why}", "Allow restarts: restartPolicy OnFailure or ExitCode.", Severity.WARNING),
 )  # fmt: skip
 NOT_READY = rule("node-not-ready", "", "node {node} of {who} does not answer: {why}", "Repair the node; see docs/semantics/lost-nodes.md for its pods.")  # fmt: skip
 GONE = rule("node-gone", "", "node {node} of {who} no longer exists", "Wait for the garbage collector, or delete the pod by force.", Severity.WARNING)  # fmt: skip
 PRESSURE = rule("node-pressure", "", "node {node} of {who} has {why}", "Free memory, disk or processes of the node.", Severity.WARNING)  # fmt: skip
 STUCK = rule("stuck-terminating", "", "{who} should have terminated at {time}", "If node {node} is gone: kubectl delete pod {pod} --force --grace-period=0.")  # fmt: skip
-FINALIZER = rule("pod-finalizer", "", "{who} is deleted, and waits for the finalizers {finalizers}", "Only their controller may remove them; see why it does not.")  # fmt: skip
+FINALIZER = rule("pod-finalizer", "", "finalizers keep {who} after the deletion: {finalizers}", "Only their controller may remove them; see why it does not.")  # fmt: skip
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 

@@ -11,7 +11,7 @@ from dljob.why.model import Evidence, Severity
 
 SILENT = 30.0
 """Seconds after which a scheduler that has said nothing of a pod is missing."""
-_WHERE = "{who} fits none of {nodes}: {what}{nearest}"
+_WHERE = "none of {nodes} fits {who}: {what}{nearest}"
 
 TABLE = (
     rule("gang-incomplete", r"minCount|pod group|PodGroup|pods? in (?:the )?(?:queue|gang)|gang is|composite",
@@ -26,7 +26,7 @@ TABLE = (
     rule("claim-unbound", "unbound immediate PersistentVolumeClaims", "a claim of {who} has no volume yet",
          "See why the claim is pending: kubectl describe pvc."),
     rule("volume-node-conflict", r"volume node affinity conflict|PersistentVolume's node affinity|"
-         r"available volume zone", "{who} fits none of {nodes}, because its volume is tied to other ones: {what}",
+         r"available volume zone", "none of {nodes} fits {who}, because the volume is tied to others: {what}",
          "Use a volume that the nodes reach, or let the pod run where the volume is."),
     rule("volume-none", "available persistent volumes to bind|enough free storage", _WHERE,
          "Create a PersistentVolume that fits, or use a StorageClass with a provisioner."),
@@ -47,7 +47,7 @@ TABLE = (
     rule("insufficient-resource", r"Insufficient (?P<resource>\S+)", _WHERE,
          "Ask for less {resource}, free some, or add a node; without such nodes check the device plugin."),
     rule("too-many-pods", "Too many pods", _WHERE, "Add nodes, or raise the kubelet's maxPods.", Severity.WARNING),
-    rule("node-missing", r"requested node name|no nodes available|node .* not found", "{who} has no node to run on: {what}",
+    rule("node-missing", r"requested node name|no nodes available|node .* not found", "there is no node for {who}: {what}",
          "Check nodeName of the template, and that the cluster has nodes."),
     rule("node-unschedulable", "were unschedulable", _WHERE, "kubectl uncordon the node, or add one."),
     rule("node-selector", "node affinity", _WHERE,
@@ -62,11 +62,12 @@ GATE = rule("scheduling-gate", "", "the scheduling gates of {who} are closed: {g
             "Their controller has to remove them from spec.schedulingGates.", Severity.INFO)  # fmt: skip
 NO_SCHEDULER = rule("scheduler-missing", "", "the scheduler {scheduler} has not looked at {who}",
                     "Start this scheduler, or correct schedulerName or --gang-scheduler-name.")  # fmt: skip
-NOT_YET = rule("preempting", "", "{who} waits for pods that give way on node {node}", "Wait until they have ended.",
+NOT_YET = rule("preempting", "", "pods on node {node} give way to {who}", "Wait until they have ended.",
                Severity.INFO)  # fmt: skip
 
 
 def find(facts: Facts) -> Iterator[Finding]:
+    nodes = fit.Nodes(facts.snapshot.nodes, facts.snapshot.neighbours)
     for pod in facts.live:
         if pod.node:
             continue
@@ -74,7 +75,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         if scheduled.get("reason") == "SchedulingGated" or pod.spec.get("schedulingGates"):
             yield from _gated(facts, pod)
         elif scheduled.get("status") == "False":
-            yield _unschedulable(facts, pod)
+            yield _unschedulable(pod, nodes)
         elif facts.age(pod.created) >= SILENT:
             name = str(pod.spec.get("schedulerName") or "default-scheduler")
             words = f"schedulerName: {name}; no condition PodScheduled"
@@ -88,7 +89,7 @@ def _gated(facts: Facts, pod: Pod) -> Iterator[Finding]:
     yield found(GATE, {"gates": gates}, quoted, moment(scheduled.get("lastTransitionTime")) or pod.created, pod.name)
 
 
-def _unschedulable(facts: Facts, pod: Pod) -> Finding:
+def _unschedulable(pod: Pod, nodes: fit.Nodes) -> Finding:
     scheduled = condition(pod.object, "PodScheduled")
     message = str(scheduled.get("message") or "")
     quoted = Evidence(f"Pod/{pod.name}", " ".join(message.split()) or str(scheduled.get("reason")))
@@ -96,8 +97,7 @@ def _unschedulable(facts: Facts, pod: Pod) -> Finding:
     if nominated := mapping(pod.object.get("status")).get("nominatedNodeName"):
         return found(NOT_YET, {"node": nominated}, quoted, since, pod.name)
     verdict = scheduler.parse(message)
-    nodes = facts.snapshot.nodes
-    near = fit.nearest(pod.object, nodes, facts.snapshot.neighbours) if nodes else None
+    near = nodes.nearest(pod.object)
     one, fields = _deciding(verdict, near)
     what = ", ".join(f"{each.nodes} {each.why}" if each.nodes else each.why for each in verdict.rejections)
     fields |= {"nodes": f"{verdict.total} nodes" if verdict.total else "the nodes", "what": what, "nearest": ""}

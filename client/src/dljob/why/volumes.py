@@ -13,10 +13,10 @@ PATIENCE = 60.0
 
 ON_NODE = (
     rule("key-missing", r"references non-existent (?P<kind>secret|config) key: (?P<key>[^ ,]+)",
-         "{who} needs a key that is missing: {key}", "Add the key, or correct its name in the template."),
-    rule("secret-missing", r"secret \"(?P<name>[^\"]+)\" not found", "the Secret {name} that {who} needs does not exist",
+         "the key {key} of a {kind} does not exist, for {who}", "Add the key, or correct its name in the template."),
+    rule("secret-missing", r"secret \"(?P<name>[^\"]+)\" not found", "the Secret {name} does not exist, for {who}",
          "Create the Secret {name} in the namespace of the job, or correct its name."),
-    rule("configmap-missing", r"configmap \"(?P<name>[^\"]+)\" not found", "the ConfigMap {name} that {who} needs does not exist",
+    rule("configmap-missing", r"configmap \"(?P<name>[^\"]+)\" not found", "the ConfigMap {name} does not exist, for {who}",
          "Create the ConfigMap {name} in the namespace of the job, or correct its name."),
     rule("volume-driver", r"driver name (?P<driver>\S+) not found in the list of registered CSI drivers",
          "the node of {who} has no CSI driver {driver}", "Install the driver on the node, or select nodes that have it."),
