@@ -282,7 +282,8 @@ def _why(given: argparse.Namespace) -> int:
         print(structured(data(causes), given.output))
     else:
         print("\n".join(lines(view(job, read.pods), causes, read.now, colored=colors_wanted(sys.stdout))))
-    _warn(f"You may not {right}, so some causes stay hidden." for right in sorted({one.right for one in read.unread}))
+    rights = ", ".join(sorted({one.right for one in read.unread}))
+    _warn([f"Some causes may stay hidden, since you may not {rights}." if rights else ""])
     return OK
 
 

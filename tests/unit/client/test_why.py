@@ -453,6 +453,12 @@ def test_what_could_not_be_read_is_not_missing() -> None:
         assert not causes, what
 
 
+def test_kueue_suspends_its_own_jobs() -> None:
+    given = queue(condition("QuotaReserved", "False", "Pending", WAITS))
+    held = changed(given, job={**given.job, "spec": {**given.job["spec"], "runPolicy": {"suspend": True}}})
+    assert [one.id for one in explain(held)] == ["kueue-waits"]
+
+
 def test_braces_and_fields_in_quoted_words_stay() -> None:
     (cause,) = explain(schedule("3 node(s) had untolerated taint {who}"))
     assert "untolerated taint {who}" in cause.sentence

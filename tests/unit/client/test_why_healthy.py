@@ -46,7 +46,15 @@ def new(age: float) -> Snapshot:
     return changed(snapshot(of={**job(age=age), "status": {}}), pods=())
 
 
+def unqueued() -> Snapshot:
+    """A job that names a queue, of a kind that Kueue does not know: it runs."""
+    of = job()
+    of["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "research"}
+    return snapshot(of=of, local_queues=({"metadata": {"name": "research"}},))
+
+
 PHASES: dict[str, Snapshot] = {
+    "of a kind that Kueue does not queue": unqueued(),
     "new": new(5),
     "created": changed(snapshot(of=job(age=3, conditions=[condition("Created", age=2)])), pods=()),
     "first pod": snapshot(pod(), of=job(age=10, conditions=[condition("Created", age=2)])),

@@ -150,7 +150,7 @@ def test_the_command_prints_sentence_words_and_fix(
     assert "[exit-code]" in out
     assert "  Pod/train-master-0: exit code 3, reason Error: lost\\x1b[2Jdata" in out
     assert "  Fix: Read the end of its log: kubectl logs train-master-0 -c pytorch." in out
-    assert "You may not list nodes, so some causes stay hidden." in err
+    assert "Some causes may stay hidden, since you may not list nodes." in err
 
 
 def test_nothing_is_wrong_is_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ _OF_PODS = (images, scheduling, volumes, nodes, containers)
 _COVERED = {
     "claim-unbound": ("claim-",),
     "claim-lost": ("claim-lost",),
+    "suspended": ("kueue-",),
     **dict.fromkeys(("replicas-missing", "job-failed"), ("",)),
 }
 """Findings that say less than others whose ids begin like this."""

@@ -132,7 +132,7 @@ def _missing(facts: Facts, about: str) -> Iterator[Finding]:
     """Fewer pods than replicas, where nobody says why."""
     running = condition(facts.job, "Running")
     since = moment(running.get("lastTransitionTime")) or facts.created
-    is_elastic = "elasticPolicy" in facts.spec or facts.spec.get("enableDynamicWorker")
+    varies = "elasticPolicy" in facts.spec or facts.spec.get("enableDynamicWorker") or facts.kind == "MPIJob"
     ended = sum(
         int(one.get("succeeded") or 0)
         for one in mapping(facts.status.get("replicaStatuses")).values()
@@ -142,7 +142,7 @@ def _missing(facts: Facts, about: str) -> Iterator[Finding]:
     is_told = bool(facts.reason) or not facts.status or QUEUE_LABEL in facts.labels
     if (
         missing > 0
-        and not (is_elastic or is_told)
+        and not (varies or is_told)
         and facts.age(since) >= PATIENCE
         and facts.age(facts.created) >= PATIENCE
     ):

@@ -67,12 +67,8 @@ def _kueue(facts: Facts, queue: str) -> Iterator[Finding]:
             yield found(INACTIVE, {"queue": queue, "why": why}, quoted, moment(active.get("lastTransitionTime")), "")
             return
     if workload is None:
-        suspended = facts.is_suspended_by_spec and "Kueue" not in facts.reason
-        if (
-            facts.age(facts.created) >= PATIENCE
-            and facts.snapshot.could_read("workloads")
-            and not (suspended and facts.pods)
-        ):
+        is_late = facts.age(facts.created) >= PATIENCE and not facts.pods
+        if is_late and facts.snapshot.could_read("workloads"):
             yield found(
                 NO_WORKLOAD, {"queue": queue}, Evidence(about, "it has no Workload of this job"), facts.created, ""
             )

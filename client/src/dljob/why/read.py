@@ -24,6 +24,7 @@ GANGS = (("scheduling.volcano.sh", "v1beta1"), ("scheduling.x-k8s.io", "v1alpha1
 KUEUE = "kueue.x-k8s.io"
 KUEUE_VERSIONS = ("v1beta2", "v1beta1")
 VISIBILITY = "visibility.kueue.x-k8s.io"
+_REPLACEABLE = ("pending_workloads",)
 _ABSENT = 404
 _NO_LOGIN = 401
 
@@ -60,7 +61,9 @@ class _Reader:
         read["deployments"] = self._named("deployments", "/apis/apps/v1/deployments", (*OPERATORS, "coredns"))
         if facts.unschedulable:
             running = "status.phase!=Succeeded,status.phase!=Failed"
-            read["neighbours"] = self._list("neighbours", "/api/v1/pods", "pods", fieldSelector=running)
+            read["neighbours"] = self._list(
+                "neighbours", "/api/v1/pods", "pods of all namespaces", fieldSelector=running
+            )
         if queue := (metadata.get("labels") or {}).get(QUEUE_LABEL):
             read.update(self._kueue(namespace, queue))
         return Snapshot(job, now, **read, unread=tuple(self._unread))
@@ -138,5 +141,5 @@ class _Reader:
         if error.status == _NO_LOGIN:
             raise error
         one = Unread(what, right)
-        if error.status != _ABSENT and one not in self._unread:
+        if error.status != _ABSENT and what not in _REPLACEABLE and one not in self._unread:
             self._unread.append(one)
