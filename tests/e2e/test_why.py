@@ -168,29 +168,6 @@ def _device_class(here: Cluster) -> None:
     custom.create_namespaced_custom_object(*version.split("/"), here.namespace, "resourceclaimtemplates", template)
 
 
-def test_each_cause_is_found_in_the_words_of_who_says_it(place: Place) -> None:
-    for name, case in CASES.items():
-        place.create(name, case)
-    _lose(place.here, "lost")
-    kept = {
-        "kept-job": Case("job-finalizer", KEEP),
-        "kept-pod": Case("pod-finalizer", KEEP),
-    }
-    for name, case in kept.items():
-        place.create(name, case)
-    core = place.here.core
-    until(lambda: place.here.pods(why="kept-pod") != [])
-    core.patch_namespaced_pod("kept-pod-master-0", place.namespace, {"metadata": {"finalizers": [KEEP]}})
-    core.delete_namespaced_pod("kept-pod-master-0", place.namespace, grace_period_seconds=1)
-    place.jobs["kept-job"].patch({"metadata": {"finalizers": [KEEP]}})
-    place.jobs["kept-job"].delete()
-    try:
-        place.wait(CASES | kept)
-    finally:
-        place.jobs["kept-job"].patch({"metadata": {"finalizers": None}})
-        core.patch_namespaced_pod("kept-pod-master-0", place.namespace, {"metadata": {"finalizers": None}})
-
-
 SMALL = {"hard": {"pods": "0"}}
 ASKS = {"hard": {"limits.memory": "1Gi"}}
 NAMESPACES: dict[str, Case] = {
@@ -287,6 +264,29 @@ def test_a_healthy_job_has_no_cause_at_any_time(cluster: Path, operator_log: Pat
 
         until(all_ended, timeout=TIMEOUT)
         assert not alarms
+
+
+def test_each_cause_is_found_in_the_words_of_who_says_it(place: Place) -> None:
+    for name, case in CASES.items():
+        place.create(name, case)
+    _lose(place.here, "lost")
+    kept = {
+        "kept-job": Case("job-finalizer", KEEP),
+        "kept-pod": Case("pod-finalizer", KEEP),
+    }
+    for name, case in kept.items():
+        place.create(name, case)
+    core = place.here.core
+    until(lambda: place.here.pods(why="kept-pod") != [])
+    core.patch_namespaced_pod("kept-pod-master-0", place.namespace, {"metadata": {"finalizers": [KEEP]}})
+    core.delete_namespaced_pod("kept-pod-master-0", place.namespace, grace_period_seconds=1)
+    place.jobs["kept-job"].patch({"metadata": {"finalizers": [KEEP]}})
+    place.jobs["kept-job"].delete()
+    try:
+        place.wait(CASES | kept)
+    finally:
+        place.jobs["kept-job"].patch({"metadata": {"finalizers": None}})
+        core.patch_namespaced_pod("kept-pod-master-0", place.namespace, {"metadata": {"finalizers": None}})
 
 
 def wait_cause(here: Cluster, job: Job, id_: str, words: str) -> Cause:
