@@ -68,6 +68,11 @@ class ScriptedServer:
     requests: list[Exchange] = field(default_factory=list)
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64  # with the default, 5, some of a client's first connections wait for a second
+    daemon_threads = True
+
+
 @contextmanager
 def scripted(respond: Callable[[Exchange], None]) -> Iterator[ScriptedServer]:
     """Serve on a port of its own; `respond` is called for each request, on a thread of its own."""
@@ -95,8 +100,7 @@ def scripted(respond: Callable[[Exchange], None]) -> Iterator[ScriptedServer]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        listening.daemon_threads = True
+    with _Server(("127.0.0.1", 0), Handler) as listening:
         server = ScriptedServer(f"http://127.0.0.1:{listening.server_port}")
         threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()  # seconds to shut down
         try:

@@ -24,6 +24,7 @@ _QUIET_SECONDS = 60
 """Without a byte for so long a request has failed; a watch is exempt."""
 _TRIES = 4
 _MOST_AT_ONCE = 32
+_MOST_PAUSE = 0.5
 _LONGEST_LINE = 64 * 1024 * 1024
 _SAFE = ("GET", "HEAD")
 
@@ -142,7 +143,7 @@ class Api:
                     yield key, answer.response(handle)
                     handle.close()
                 if open_:
-                    multi.select(0.5 if deadline is None else max(0.0, min(0.5, deadline - time.monotonic())))
+                    _pause(multi, _MOST_PAUSE if deadline is None else deadline - time.monotonic())
         finally:
             for handle in open_:
                 multi.remove_handle(handle)
@@ -187,7 +188,7 @@ class Api:
                         responses[number] = answers[number].response(handle)
                     handle.close()
                 if open_:
-                    multi.select(0.5)
+                    _pause(multi, _MOST_PAUSE)
         finally:
             for handle in open_:
                 multi.remove_handle(handle)
@@ -282,6 +283,14 @@ class _Answer:
         return Response(status, b"".join(self._parts), self._retry_after)
 
 
+def _pause(multi: pycurl.CurlMulti, most: float) -> None:
+    """Wait until a connection is ready or libcurl has something to do, for ``most`` seconds at most."""
+    wanted = multi.timeout()  # milliseconds; -1: nothing to do by itself
+    most = max(0.0, min(most, _MOST_PAUSE, wanted / 1000 if wanted >= 0 else _MOST_PAUSE))
+    if multi.select(most) < 0:  # no connection yet
+        time.sleep(min(most, 0.01))
+
+
 def _ended(multi: pycurl.CurlMulti) -> Iterator[tuple[pycurl.Curl, tuple[int, str] | None]]:
     more = 1
     while more:
@@ -337,6 +346,8 @@ def _failed(config: Config, error: tuple[int, str]) -> ConnectionFailed | Config
         return ConnectionFailed(f"The certificate of {config.server} is not the one of the kubeconfig: {text}.")
     if code in _CERTIFICATES:
         return ConfigError(f"The certificates of the kubeconfig cannot be used: {text}.")
+    if code == pycurl.E_SSL_CONNECT_ERROR:
+        return ConnectionFailed(f"TLS with {config.server} fails: {text}.")
     if code in (pycurl.E_COULDNT_RESOLVE_PROXY, _PROXY_ERROR):
         return ConnectionFailed(f"The proxy of the kubeconfig or of HTTPS_PROXY does not answer: {text}.")
     if code == pycurl.E_OPERATION_TIMEDOUT:

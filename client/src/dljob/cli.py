@@ -72,7 +72,9 @@ def parser() -> argparse.ArgumentParser:
     lists.add_argument("-l", "--selector", metavar="LABELS", default="", help="only jobs with these labels: a=b,c!=d")
     lists.add_argument("-w", "--watch", action="store_true", help="then show each change, without end")
     lists.add_argument("--state", choices=STATES, action="append", default=[], help="only these; repeatable")
-    lists.add_argument("--sort-by", metavar="KEY", type=_sort_key, help=f"one of {', '.join(SORT_KEYS)}; -KEY descends")
+    lists.add_argument(
+        "--sort-by", metavar="KEY", type=_sort_key, help=f"one of {', '.join(SORT_KEYS)}; --sort-by=-KEY descends"
+    )
     command("get", "show jobs, with what their pods say", several, shown)
     command("describe", "show all of a job: replicas, failure, conditions, pods and Events", one)
     command("why", "say why a job does not start, does not go on, or has failed, and what to do", one).add_argument(

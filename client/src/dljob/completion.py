@@ -88,7 +88,7 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Iterable[str]:
         case "until":
             return ("finished", *cli.STATES)
         case "sort_by":
-            return (*cli.SORT_KEYS, *(f"-{key}" for key in cli.SORT_KEYS))
+            return cli.SORT_KEYS
         case "kind":
             from dljob import kinds
 

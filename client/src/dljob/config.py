@@ -6,7 +6,6 @@ import base64
 import binascii
 import json
 import os
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -158,7 +157,7 @@ def _credentials(
         certificate=_data(user, "client-certificate"),
         key=_data(user, "client-key"),
     )
-    if user.get("exec"):
+    if user.get("exec") is not None:
         return ExecPlugin(user["exec"], user[""], cluster, environ, fixed)
     if user.get("tokenFile"):
         path = user[""] / str(user["tokenFile"])
@@ -203,6 +202,8 @@ class ExecPlugin:
                 "certificate-authority-data": base64.b64encode(_data(self._cluster, "certificate-authority")).decode(),
             }
         variables = {str(one.get("name")): str(one.get("value")) for one in self._spec.get("env") or ()}
+        import subprocess  # here: most kubeconfigs have no plugin
+
         command = [self._command, *(str(one) for one in self._spec.get("args") or ())]
         try:
             done = subprocess.run(

@@ -79,13 +79,16 @@ class Kind:
     def flavor(self, job: Resource) -> Flavor:
         """The flavor of a job; without a known field of replicas the newest one."""
         spec = job.get("spec")
-        candidates = [one for one in self.flavors if one.version in ("", self._version(job))] or list(self.flavors)
+        version = self._version(job)
+        candidates = [one for one in self.flavors if one.version in ("", version)] or self.flavors
         found = (one for one in candidates if any(_holds(spec, name) for name in one.fields))
         return next(found, candidates[-1])
 
     def _version(self, job: Resource) -> str:
         """The version in which the job was created, among those with a flavor of their own."""
         known = {one.version for one in self.flavors if one.version}
+        if not known:
+            return ""
         status, meta = job.get("status"), job.get("metadata")
         recorded = status.get("apiVersion") if isinstance(status, Mapping) else None
         writers = meta.get("managedFields") if isinstance(meta, Mapping) else None

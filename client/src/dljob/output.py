@@ -226,9 +226,9 @@ def event_lines(events: Sequence[Resource]) -> list[str]:
 class Progress:
     """Follows a job: a bar that changes in place on a terminal, and otherwise a line for each change."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
-        self._stream = stream
-        self._in_place = stream.isatty()
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._in_place = self._stream.isatty()
         self._last = ""
 
     def __call__(self, job: JobView) -> None:

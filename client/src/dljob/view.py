@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dljob.kinds import FIRST_CONTAINER, Flavor, Kind, Resource, kind_of
@@ -39,8 +39,11 @@ _INDEX_LABELS = ("dljob.operator/replica-index", "training.kubeflow.org/replica-
 _USERS = ("dljob.operator/user", "arena.kubeflow.org/console-user", "app.kubernetes.io/created-by")
 """Labels or annotations with the user, whom Kubernetes itself does not record."""
 _GPU_NAMES = ("gpu", "nvidia.com/mig", "google.com/tpu", "habana.ai/", "aws.amazon.com/neuron", "huawei.com/ascend")
-_UNITS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_UNITS = {
+    **dict(zip(("n", "u", "m", ""), (1e-9, 1e-6, 1e-3, 1.0), strict=True)),
+    **{unit: 1000.0 ** (power + 1) for power, unit in enumerate("kMGTPE")},
+    **{unit: 1024.0 ** (power + 1) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))},
+}
 _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
 )
@@ -270,7 +273,7 @@ def _pod_spec(entry: Resource) -> Resource:
 
 
 def _requests(specs: Sequence[ReplicaSpec]) -> Requests:
-    gpus = cpu = memory = Fraction(0)
+    gpus = cpu = memory = 0.0
     for spec in specs:
         for count, pod in spec.pods:
             for name, amount in pod_requests(pod).items():
@@ -280,7 +283,7 @@ def _requests(specs: Sequence[ReplicaSpec]) -> Requests:
                     memory += count * amount
                 elif is_gpu(name):
                     gpus += count * amount
-    return Requests(int(gpus), float(cpu), int(memory))
+    return Requests(round(gpus), round(cpu, 6), round(memory))  # 0.1 three times is 0.3
 
 
 def is_gpu(resource: str) -> bool:
@@ -288,13 +291,13 @@ def is_gpu(resource: str) -> bool:
     return any(part in resource for part in _GPU_NAMES)
 
 
-def pod_requests(spec: Resource) -> dict[str, Fraction]:
+def pod_requests(spec: Resource) -> dict[str, float]:
     """What a pod requests, as the scheduler counts: init containers run before the others, sidecars beside them."""
-    total: dict[str, Fraction] = {}
+    total: dict[str, float] = {}
     for container in _list(spec, "containers"):
         _add(total, container)
-    before: dict[str, Fraction] = {}
-    most: dict[str, Fraction] = {}
+    before: dict[str, float] = {}
+    most: dict[str, float] = {}
     for container in (_map(one) for one in _list(spec, "initContainers")):
         if container.get("restartPolicy") == "Always":
             _add(total, container)
@@ -303,29 +306,31 @@ def pod_requests(spec: Resource) -> dict[str, Fraction]:
         else:
             step = dict(before)
             _add(step, container)
-        most = {name: max(most.get(name, Fraction(0)), step.get(name, Fraction(0))) for name in {*most, *step}}
-    total = {name: max(total.get(name, Fraction(0)), most.get(name, Fraction(0))) for name in {*total, *most}}
+        most = {name: max(most.get(name, 0.0), step.get(name, 0.0)) for name in {*most, *step}}
+    total = {name: max(total.get(name, 0.0), most.get(name, 0.0)) for name in {*total, *most}}
     for name, amount in _map(spec.get("overhead")).items():
-        total[name] = total.get(name, Fraction(0)) + quantity(amount)
+        total[name] = total.get(name, 0.0) + quantity(amount)
     return total
 
 
-def _add(total: dict[str, Fraction], container: Any) -> None:
+def _add(total: dict[str, float], container: Any) -> None:
     resources = _map(_map(container).get("resources"))
     for name, amount in {**_map(resources.get("limits")), **_map(resources.get("requests"))}.items():
-        total[name] = total.get(name, Fraction(0)) + quantity(amount)
+        total[name] = total.get(name, 0.0) + quantity(amount)
 
 
-def quantity(value: Any) -> Fraction:
+def quantity(value: Any) -> float:
     """A Kubernetes quantity, such as ``100m``, ``1.5Gi`` or ``1e3``; 0 for what is none."""
-    match = _QUANTITY.fullmatch(str(value))
+    return _quantity(str(value))
+
+
+@lru_cache(1024)
+def _quantity(text: str) -> float:
+    match = _QUANTITY.fullmatch(text)
     if match is None:
-        return Fraction(0)
+        return 0.0
     number, unit, exponent = match.groups()
-    if unit in _BINARY:
-        return Fraction(number) * Fraction(1024 ** _BINARY[unit])
-    power = int(exponent) if exponent else _UNITS[unit or ""]
-    return Fraction(number) * (Fraction(10**power) if power >= 0 else Fraction(1, 10**-power))
+    return float(number) * (10.0 ** int(exponent) if exponent else _UNITS[unit or ""])
 
 
 # --- status
@@ -532,6 +537,8 @@ def _user(meta: Resource) -> str:
 
 
 def _map(value: Any) -> Resource:
+    if isinstance(value, dict):  # by far most often, and faster to ask
+        return value
     return value if isinstance(value, Mapping) else {}
 
 

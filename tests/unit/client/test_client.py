@@ -273,10 +273,15 @@ def test_a_watch_ends_after_its_time(cluster: Cluster) -> None:
 
 
 def test_wait_for_the_end(cluster: Cluster) -> None:
-    job = cluster.job("a")
+    stored = cluster.job("a")
     seen: list[str] = []
-    threading.Timer(0.1, cluster.end, (job, "Failed")).start()
-    ended = cluster.client().wait("a", timeout=20, progress=lambda job: seen.append(job.state))
+
+    def progress(job: JobView) -> None:
+        seen.append(job.state)
+        if job.state == view.CREATED:
+            cluster.end(stored, "Failed")
+
+    ended = cluster.client().wait("a", timeout=20, progress=progress)
     assert (ended.state, seen) == (view.FAILED, [view.CREATED, view.FAILED])
 
 
@@ -291,9 +296,8 @@ def test_wait_ends_where_the_state_cannot_come(cluster: Cluster) -> None:
 
 def test_wait_for_a_job_that_is_deleted(cluster: Cluster) -> None:
     cluster.job("a")
-    threading.Timer(0.1, cluster.client().delete, ("a",)).start()
     with pytest.raises(errors.NotFound, match="was deleted"):
-        cluster.client().wait("a", timeout=20)
+        cluster.client().wait("a", timeout=20, progress=lambda job: cluster.client().delete("a") and None)
 
 
 def test_wait_has_a_timeout(cluster: Cluster) -> None:

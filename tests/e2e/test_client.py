@@ -1,0 +1,130 @@
+"""`kubectl dljob`, on a real cluster, with real jobs and a user who may do little."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client
+from support.live_jobs import Cluster, shell_template, v1_job
+
+SCRIPTS = Path(sys.executable).parent
+
+
+def dljob(
+    here: Cluster, *words: str, kubeconfig: Path | None = None, text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run it as kubectl's plugin, in the namespace ``here``."""
+    path = os.pathsep.join((str(here.kubeconfig.parent / "bin"), str(SCRIPTS), os.environ["PATH"]))
+    environ = {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig or here.kubeconfig)}
+    command = ["kubectl", "dljob", *words, "--namespace", here.namespace]
+    return subprocess.run(command, env=environ, input=text, capture_output=True, text=True, check=False, timeout=300)
+
+
+def shown(here: Cluster, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(dljob(here, "get", name, "-o", "json").stdout)
+    return found
+
+
+def test_a_job_from_its_submission_to_its_deletion(here: Cluster) -> None:
+    manifest = v1_job("digits")
+    before = dljob(here, "submit", "-f", "-", "--dry-run", "server", text=yaml.safe_dump(manifest))
+    assert (before.returncode, before.stdout) == (0, "mxjobs.kubeflow.org/digits created (dry run)\n")
+    assert (
+        dljob(here, "submit", "-f", "-", text=yaml.safe_dump(manifest)).stdout == "mxjobs.kubeflow.org/digits created\n"
+    )
+    assert dljob(here, "wait", "digits", "--for", "Running", "--timeout", "4m").returncode == 0
+    running = shown(here, "digits")
+    assert (running["state"], [one["running"] for one in running["replicas"]]) == ("Running", [1, 1, 1])
+    assert running["requests"]["cpu"] == 0.03
+    assert "digits-worker-0   Running" in dljob(here, "describe", "mxjob/digits").stdout
+    assert "SuccessfulCreatePod" in dljob(here, "events", "digits").stdout
+
+    assert dljob(here, "suspend", "digits").returncode == 0
+    assert shown(here, "digits")["state"] == "Suspended"
+    assert dljob(here, "resume", "digits").returncode == 0
+    assert dljob(here, "wait", "digits", "--for", "Running", "--timeout", "4m").returncode == 0
+    uids = {pod["metadata"]["uid"] for pod in here.owned_pods(running["uid"])}
+    assert dljob(here, "restart", "digits").stdout == "mxjobs.kubeflow.org/digits restarted\n"
+    assert dljob(here, "wait", "digits", "--for", "Running", "--timeout", "4m").returncode == 0
+    assert not uids & {pod["metadata"]["uid"] for pod in here.owned_pods(running["uid"])}
+
+    changed = yaml.safe_dump({**manifest, "metadata": {"name": "digits", "labels": {"team": "vision"}}})
+    assert "+    team: vision" in dljob(here, "submit", "-f", "-", "--diff", text=changed).stdout
+    assert dljob(here, "list", "-l", "team=vision", "-o", "name").stdout == "mxjobs.kubeflow.org/digits\n"
+    assert dljob(here, "delete", "digits").returncode == 0
+    assert dljob(here, "wait", "digits").returncode == 3
+
+
+def test_submit_follows_a_job_and_exits_with_its_outcome(here: Cluster) -> None:
+    good = v1_job("good", scheduler="exit 0", worker="exit 0")
+    done = dljob(here, "submit", "-f", "-", "--watch", text=yaml.safe_dump(good))
+    assert (done.returncode, done.stderr.splitlines()[-1].split()[1]) == (0, "Succeeded")
+    bad = v1_job("bad", scheduler="echo no such data >&2; exit 3")
+    done = dljob(here, "submit", "-f", "-", "--watch", text=yaml.safe_dump(bad))
+    assert done.returncode == 7
+    assert "bad-scheduler-0: Error: no such data" in done.stderr
+    assert shown(here, "bad")["failure"]["exitCode"] == 3
+    assert dljob(here, "suspend", "bad").returncode == 1
+    invalid = v1_job("invalid")
+    invalid["spec"]["mxReplicaSpecs"]["Worker"]["replica"] = 2
+    done = dljob(here, "submit", "-f", "-", text=yaml.safe_dump(invalid))
+    assert done.returncode == 1 and 'unknown field "spec.mxReplicaSpecs.Worker.replica"' in done.stderr
+
+
+def test_a_launcher_of_a_batch_job(here: Cluster) -> None:
+    replicas = {
+        "Launcher": {"template": shell_template("sleep 86400", None, "mpi")},
+        "Worker": {"template": shell_template("sleep 86400", None, "mpi")},
+    }
+    job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "hosts"}}
+    here.create({**job, "spec": {"mpiReplicaSpecs": replicas}})
+    assert dljob(here, "wait", "hosts", "--for", "Running", "--timeout", "4m").returncode == 0
+    seen = {one["type"]: one["running"] for one in shown(here, "hosts")["replicas"]}
+    assert seen == {"Launcher": 1, "Worker": 1}
+
+
+def test_a_user_who_may_only_read_jobs_of_a_kind(here: Cluster, tmp_path: Path) -> None:
+    here.create(v1_job("digits"))
+    rbac = client.RbacAuthorizationV1Api(here.core.api_client)
+    name, where = {"name": "reader"}, here.namespace
+    here.core.create_namespaced_service_account(where, {"metadata": name})
+    rule = {"apiGroups": ["kubeflow.org"], "resources": ["mxjobs"], "verbs": ["get", "list"]}
+    rbac.create_namespaced_role(where, {"metadata": name, "rules": [rule]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", **name}
+    subject = {"kind": "ServiceAccount", "namespace": where, **name}
+    rbac.create_namespaced_role_binding(where, {"metadata": name, "roleRef": role, "subjects": [subject]})
+    token = here.core.create_namespaced_service_account_token("reader", where, {"spec": {}}).status.token
+    config = yaml.safe_load(here.kubeconfig.read_text())
+    config["users"] = [{"name": one["name"], "user": {"token": token}} for one in config["users"]]
+    mine = tmp_path / "kubeconfig"
+    mine.write_text(yaml.safe_dump(config))
+
+    listed = dljob(here, "list", "mxjobs.kubeflow.org", "-o", "name", kubeconfig=mine)
+    assert (listed.stdout, listed.returncode) == ("mxjobs.kubeflow.org/digits\n", 0)
+    every = dljob(here, "list", kubeconfig=mine)
+    assert "mxjobs.kubeflow.org/digits" in every.stdout
+    assert f"warning: You may not list tfjobs.kubeflow.org in the namespace {where}." in every.stderr
+    described = dljob(here, "describe", "mxjobs.kubeflow.org/digits", kubeconfig=mine)
+    assert described.returncode == 0
+    assert described.stderr.count("warning: You may not list") == 2, "pods and events"
+    denied = dljob(here, "suspend", "mxjobs.kubeflow.org/digits", kubeconfig=mine)
+    assert denied.returncode == 4 and denied.stderr.count("\n") == 1
+    config["users"] = [{"name": one["name"], "user": {"token": "expired"}} for one in config["users"]]
+    mine.write_text(yaml.safe_dump(config))
+    refused = dljob(here, "list", kubeconfig=mine)
+    assert (refused.returncode, refused.stderr.count("\n")) == (4, 1) and "Log in again" in refused.stderr
+
+
+def test_kubectl_completes_the_plugin(here: Cluster) -> None:
+    here.create(v1_job("digits"))
+    path = os.pathsep.join((str(here.kubeconfig.parent / "bin"), str(SCRIPTS), os.environ["PATH"]))
+    environ = {**os.environ, "PATH": path, "KUBECONFIG": str(here.kubeconfig)}
+    command = ["kubectl", "__complete", "dljob", "get", "-n", here.namespace, ""]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "digits"
