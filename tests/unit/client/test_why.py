@@ -270,6 +270,7 @@ TABLE: list[tuple[str, Snapshot, str]] = [
     ("quota", changed(snapshot(events=(event("Job", "train-launcher", "FailedCreate", f"Error creating: {QUOTA}"),)), pods=()), "exceeded quota"),
     # nodes
     ("evicted", snapshot(pod("master", "Failed", reason="Evicted", message='Usage of EmptyDir volume "data" exceeds the limit "1Mi". '), WORKER), "1Mi"),
+    ("evicted", snapshot(pod("master", "Failed", reason="Evicted", message="The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi."), WORKER), "low on resource"),
     ("node-shutdown", snapshot(pod("master", "Failed", reason="Terminated", message="Pod was terminated in response to imminent node shutdown."), WORKER), ""),
     ("preempted", snapshot(pod("master", "Failed", conditions=(condition("DisruptionTarget", "True", "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod"),)), WORKER), ""),
     ("node-refused", snapshot(pod("master", "Failed", reason="UnexpectedAdmissionError", message="Allocate failed due to no healthy devices present"), WORKER), "devices"),
@@ -304,6 +305,9 @@ TABLE: list[tuple[str, Snapshot, str]] = [
     ("not-executable", end(128, "OCI runtime create failed: open executable: Permission denied", "StartError"), ""),
     ("working-directory", end(128, 'OCI runtime create failed: chdir to cwd ("/work") set in config.json failed', "StartError"), ""),
     ("program-missing", end(128, "OCI runtime create failed: executable file `train` not found in $PATH: No such file or directory", "StartError"), ""),
+    ("program-missing", end(128, 'OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "train": executable file not found in $PATH', "StartError"), ""),
+    ("program-missing", end(128, 'runc create failed: unable to start container process: exec: "/train": stat /train: no such file or directory', "StartError"), ""),
+    ("not-executable", end(128, 'runc create failed: unable to start container process: exec: "/etc/passwd": permission denied', "StartError"), ""),
     ("exit-126", end(126, "sh: /train.sh: Permission denied"), ""),
     ("exit-127", end(127, "sh: train: not found"), ""),
     ("gpu-out-of-memory", end(1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"), ""),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from dljob.why.facts import FAILED, Facts, condition, last_time, message_of, moment
+from dljob.why.facts import FAILED, Facts, condition, last_time, mapping, message_of, moment
 from dljob.why.finding import Finding, first_match, found, rule
-from dljob.why.model import Evidence, Severity
+from dljob.why.model import Evidence, Object, Severity
 
 CURRENT = 300.0
 """Seconds for which the Event of another operator about a refusal counts. They try again in that time."""
@@ -80,11 +80,11 @@ def _refusals(facts: Facts) -> Iterator[tuple[str, Evidence, datetime | None]]:
     jobs = [one for one in facts.snapshot.events if one.get("reason") == "FailedCreate" and _is_of_launcher(facts, one)]
     for event in [*reversed(jobs), *reversed(events)]:
         if facts.age(last_time(event)) < CURRENT:
-            kind = event.get("involvedObject") or {}
+            kind = mapping(event.get("involvedObject"))
             text = f"{event.get('reason')}: {message_of(event)}"
             yield text, Evidence(f"{kind.get('kind')}/{kind.get('name')}", text), last_time(event)
 
 
-def _is_of_launcher(facts: Facts, event: object) -> bool:
-    about = event.get("involvedObject") or {}  # type: ignore[attr-defined]
+def _is_of_launcher(facts: Facts, event: Object) -> bool:
+    about = mapping(event.get("involvedObject"))
     return about.get("kind") == "Job" and str(about.get("name")).startswith(f"{facts.name}-launcher")
