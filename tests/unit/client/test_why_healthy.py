@@ -46,6 +46,13 @@ def new(age: float) -> Snapshot:
     return changed(snapshot(of={**job(age=age), "status": {}}), pods=())
 
 
+def queued(*pods: dict[str, Any]) -> Snapshot:
+    """A job of a queue that runs: then nothing of the queue is read."""
+    of = job()
+    of["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "research"}
+    return snapshot(*pods, of=of)
+
+
 def unqueued() -> Snapshot:
     """A job that names a queue, of a kind that Kueue does not know: it runs."""
     of = job()
@@ -55,6 +62,10 @@ def unqueued() -> Snapshot:
 
 PHASES: dict[str, Snapshot] = {
     "of a kind that Kueue does not queue": unqueued(),
+    "admitted by Kueue": queued(),
+    "admitted by Kueue, and ended": queued(
+        pod("master", "Succeeded", container(ended(0))), pod("worker", "Succeeded", container(ended(0)))
+    ),
     "new": new(5),
     "created": changed(snapshot(of=job(age=3, conditions=[condition("Created", age=2)])), pods=()),
     "first pod": snapshot(pod(), of=job(age=10, conditions=[condition("Created", age=2)])),

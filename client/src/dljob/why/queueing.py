@@ -30,7 +30,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.outcome or facts.is_deleted:
         return
     queue = str(facts.labels.get(QUEUE_LABEL) or "")
-    if queue:
+    if queue and not (facts.live or facts.is_settled):
         yield from _kueue(facts, queue)
     for group in facts.snapshot.pod_groups:
         yield from _gang(facts, group)
