@@ -1,6 +1,6 @@
-"""The baseline: watches MXJobs and writes the objects that this operator writes for each, without planning.
+"""The baseline: watches MXJobs and PyTorchJobs and writes what this operator writes for each, without planning.
 
-It writes two Services, the pods, one status, and for a job of many replicas the ConfigMap to which its pods refer,
+It writes two Services, the pods, one status, and for an MXJob of many replicas the ConfigMap to which its pods refer,
 `--writers` at a time over persistent connections. It reads nothing back, repairs nothing and ignores failed replicas:
 it only serves to compare an operator's speed with.
 """
@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import queue
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator.engine.kube import KubeApi
 
-MXJOBS = "/apis/kubeflow.org/v1/mxjobs"
+FIRSTS = {"MXJob": "scheduler-0", "PyTorchJob": "master-0"}
+"""The kinds, each with the first replica of its jobs, which has a Service of its own."""
 PLAIN = {"DMLC_PS_ROOT_PORT": "9091", "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1", "DMLC_USE_KUBERNETES": "1"}
 Call = tuple[str, str, dict[str, Any]]
 
@@ -37,25 +37,31 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
     owners = [{**owner, "controller": True, "blockOwnerDeletion": True}]
     core = f"/api/v1/namespaces/{namespace}"
     made: list[Call] = []
-    for service, chosen in ((f"{name}-all", labels), (f"{name}-scheduler-0", {**labels, "index": "0"})):
+    first = f"{name}-{FIRSTS[job['kind']]}"
+    for service, chosen in ((f"{name}-all", labels), (first, {**labels, "index": "0"})):
         spec = {"clusterIP": "None", "selector": chosen, "publishNotReadyAddresses": True, "ports": [{"port": 9091}]}
         body = {"metadata": {"name": service, "labels": labels, "ownerReferences": owners}, "spec": spec}
         made.append(("POST", f"{core}/services", body))
-    cluster_json = '{"cluster":' + members(name, job["spec"]["mxReplicaSpecs"])
+    is_torch = job["kind"] == "PyTorchJob"
+    replicas = job["spec"]["pytorchReplicaSpecs" if is_torch else "mxReplicaSpecs"]
+    count = sum(replica["replicas"] for replica in replicas.values())
+    cluster_json = '{"cluster":' + members(name, replicas)
     shared: list[dict[str, Any]] = []
-    if sum(replica["replicas"] for replica in job["spec"]["mxReplicaSpecs"].values()) >= FROM_REPLICAS:
+    if not is_torch and count >= FROM_REPLICAS:
         source = {"configMapKeyRef": {"name": f"{name}-all", "key": "MX_CONFIG"}}
         shared = [{"name": "SHARED", "valueFrom": source}]
         body = {"metadata": {"name": f"{name}-all", "labels": labels, "ownerReferences": owners}}
         made.append(("POST", f"{core}/configmaps", {**body, "immutable": True, "data": {"MX_CONFIG": cluster_json}}))
         cluster_json = "$(SHARED)"
-    for kind, replica in job["spec"]["mxReplicaSpecs"].items():
+    for kind, replica in replicas.items():
         template = replica["template"]["spec"]
         for index in range(replica["replicas"]):
             pod = f"{name}-{kind.lower()}-{index}"
             task = json.dumps({"type": kind.lower(), "index": index})
             mx_config = f'{cluster_json},"labels":{{}},"task":{task}}}'
             values = {**PLAIN, "MX_CONFIG": mx_config, "DMLC_ROLE": kind.lower()}
+            if is_torch:
+                values = torch_variables(first, index + (kind == "Worker"), count)
             environment = [*shared, *({"name": key, "value": value} for key, value in values.items())]
             containers = [{**container, "env": environment} for container in template["containers"]]
             spec = {**template, "containers": containers, "hostname": pod, "subdomain": f"{name}-all"}
@@ -63,8 +69,14 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
             body = {"metadata": {"name": pod, "labels": labels, "ownerReferences": owners}, "spec": spec}
             made.append(("POST", f"{core}/pods", body))
     status = {"status": {"conditions": [{"type": "Running", "status": "True", "reason": "Made", "message": ""}]}}
-    path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/mxjobs/{name}/status"
+    path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/{job['kind'].lower()}s/{name}/status"
     return made, ("PATCH", path, status)
+
+
+def torch_variables(master: str, rank: int, count: int) -> dict[str, str]:
+    address = {"MASTER_ADDR": master, "MASTER_PORT": "23456", "WORLD_SIZE": str(count), "RANK": str(rank)}
+    elastic = {"PET_MASTER_ADDR": master, "PET_MASTER_PORT": "23456", "PET_NODE_RANK": str(rank)}
+    return {"PYTHONUNBUFFERED": "1", **address, **elastic, "PET_NPROC_PER_NODE": "auto", "PET_NNODES": str(count)}
 
 
 def members(name: str, replicas: dict[str, Any]) -> str:
@@ -131,17 +143,27 @@ def main() -> None:
     rest_client = connect(connections=writers)
     for _ in range(writers):
         threading.Thread(target=write, args=(rest_client, work), daemon=True).start()
-    version = api.get(MXJOBS, {"limit": 1})["metadata"]["resourceVersion"]
+    versions = {}
+    for kind in FIRSTS:
+        path = f"/apis/kubeflow.org/v1/{kind.lower()}s"
+        versions[path] = api.get(path, {"limit": 1})["metadata"]["resourceVersion"]
     print("ready", flush=True)
+    for path, version in versions.items():
+        threading.Thread(target=follow, args=(api, path, version, work)).start()
+
+
+def follow(api: KubeApi, path: str, version: str, work: Work) -> None:
+    """Put the writes of each new job of a kind into the queue."""
     while True:
         try:
-            with api.watch(MXJOBS, {"resourceVersion": version, "allowWatchBookmarks": "true"}, 3600) as events:
+            with api.watch(path, {"resourceVersion": version, "allowWatchBookmarks": "true"}, 3600) as events:
                 for event in events:
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] == "ADDED":
                         Job(event["object"], work)
         except ApiError as error:
-            sys.exit(f"the watch failed: {error}")
+            print(f"the watch failed: {error}", flush=True)
+            os._exit(1)
 
 
 if __name__ == "__main__":

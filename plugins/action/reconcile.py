@@ -13,8 +13,9 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import reconcile_all
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.event_sender import EventSender
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.loader import Read
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import CLUSTER_DOMAIN
@@ -65,8 +66,9 @@ class ActionModule(ActionBase):
         jobs = arguments["jobs"]
         work_source = worker_protocol.current()
         if jobs is None and work_source is not None and variables.get(worker_protocol.WORKER_VAR):
-            with connect(arguments["kubeconfig"], arguments["context"]) as client:
-                return {**result, **self._serve(work_source, client, arguments)}
+            with connect(arguments["kubeconfig"], arguments["context"]) as client, EventSender(client) as sender:
+                shared = Context(client, Reader(client), event_sender=sender)
+                return {**result, **self._serve(work_source, shared, arguments)}
         jobs = list(_handed_over(variables)) if jobs is None else jobs
         if not jobs:  # an engine that warms up, in a process that forks: no connection yet
             # a worker reads those of DLJobs itself
@@ -86,7 +88,7 @@ class ActionModule(ActionBase):
     def _serve(
         self,
         work_source: worker_protocol.WorkSource,
-        client: RestClient,
+        shared: Context,
         own: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Reconcile batch after batch over the same connections; ``own`` are the arguments of this worker's role."""
@@ -99,7 +101,7 @@ class ActionModule(ActionBase):
                 arguments, read = batch.declaration.arguments, batch.declaration.files.__getitem__
             frameworks = by_target.get(batch.target) or _frameworks(arguments, read)
             by_target[batch.target] = frameworks
-            changed = _serve_batch(work_source, client, batch, frameworks, arguments) or changed
+            changed = _serve_batch(work_source, shared, batch, frameworks, arguments) or changed
             del batch  # its objects may take much memory, and the next batch has its own
         return {"changed": changed}
 
@@ -113,16 +115,19 @@ class ActionModule(ActionBase):
 
 def _serve_batch(
     work_source: worker_protocol.WorkSource,
-    client: RestClient,
+    shared: Context,
     batch: worker_protocol.Batch,
     frameworks: Frameworks,
     arguments: Mapping[str, Any],
 ) -> bool:
-    """Reconcile one batch and report its results. Returns whether anything has changed."""
-    context = Context(
-        client,
-        Reader(client, batch.owned, batch.cluster_info),
-        _settings(arguments),
+    """Reconcile one batch and report its results. Returns whether anything has changed.
+
+    ``shared`` is what all batches have in common.
+    """
+    context = dataclasses.replace(
+        shared,
+        reader=Reader(shared.client, batch.owned, batch.cluster_info),
+        settings=_settings(arguments),
         is_contended=batch.is_contended,
         changes=batch.changes,
         since_taken=batch.since_taken,

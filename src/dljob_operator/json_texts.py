@@ -5,7 +5,7 @@ As dictionaries they would take several times the memory, and an encoder would h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 
@@ -29,10 +29,10 @@ class JsonTexts(Sequence[Any]):
     @overload
     def __getitem__(self, index: slice) -> JsonTexts: ...
     def __getitem__(self, index: int | slice) -> Any:
-        return JsonTexts(self.texts[index]) if isinstance(index, slice) else json.loads(self.texts[index])
+        return JsonTexts(self.texts[index]) if isinstance(index, slice) else _loads()(self.texts[index])
 
     def __iter__(self) -> Iterator[Any]:
-        return map(json.loads, self.texts)
+        return map(_loads(), self.texts)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -44,3 +44,10 @@ class JsonTexts(Sequence[Any]):
 
     def __repr__(self) -> str:
         return f"JsonTexts({list(self.texts)!r})"
+
+
+def _loads() -> Callable[[str], Any]:
+    # only here: the fork server imports this module before Ansible's own loader of collections is in place
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.json_codec import loads
+
+    return loads

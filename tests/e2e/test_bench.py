@@ -11,7 +11,7 @@ from devtools.lab.bench import cli, growth, peers, plan
 from devtools.lab.bench.measures import Sample
 from devtools.lab.bench.peers import Peer
 from devtools.lab.bench.session import BenchContext
-from devtools.lab.bench.workloads import QUICK, of_kind
+from devtools.lab.bench.workloads import QUICK, of_kind, of_replicas
 from devtools.testbed.ground import prepared
 
 pytestmark = pytest.mark.exclusive
@@ -28,16 +28,18 @@ def quick_run(chosen: Sequence[Peer], output: Path) -> None:
         for workload in plan.WORKLOADS:
             names_of_it = [workload]
             if workload == plan.REPLICAS:
-                names_of_it = [f"{size} replicas" for size in plan.replica_sizes(peer, QUICK)]
+                names_of_it = [of_replicas(size) for size in plan.replica_sizes(peer, QUICK)]
             elif workload == plan.KINDS:
                 names_of_it = [of_kind(kind, QUICK.of_each_kind) for kind in peer.kinds]
             elif workload == plan.HUGE:
-                names_of_it = [f"{QUICK.huge} replicas"]
+                names_of_it = [of_replicas(QUICK.large)]
+            elif workload == plan.FAILOVER:
+                names_of_it = [plan.FAILOVER, plan.HANDOVER]
             if plan.takes_part(peer, workload):
                 assert {(peer.name, name) for name in names_of_it} <= measured
     for sample in samples:
         assert sample.complete, sample
-        if sample.pods and sample.workload not in (plan.CHANGE, plan.RESTART):
+        if sample.pods and sample.workload not in (plan.CHANGE, plan.RESTART, plan.FAILOVER, plan.HANDOVER):
             assert sample.pods_made == sample.pods, sample
             assert sample.writes >= sample.pods, sample
     # In sum: the kernel counts processor time in ticks of 10 ms, and the baseline needs less for two jobs.

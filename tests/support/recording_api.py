@@ -18,7 +18,7 @@ Resource = dict[str, Any]
 
 
 class Api(RestClient):
-    """Accepts and records every write, and lists nothing but the job with its first spec.
+    """Accepts and records every write, and lists nothing, and has the job with its first spec.
 
     ``refuses`` maps a kind to the error of its creation.
     """
@@ -32,7 +32,7 @@ class Api(RestClient):
 
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method == "GET":
-            return self._present or {"metadata": {}, "items": [{"metadata": {"uid": UID, "generation": 1}}]}
+            return self._present or {"metadata": {"uid": UID, "generation": 1}, "items": []}
         if method == "PATCH" and path.endswith("/status"):
             self.status = next(part["value"] for part in body if part["path"] == "/status")
             return {"metadata": {"uid": UID, "resourceVersion": "9"}}

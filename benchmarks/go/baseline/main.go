@@ -1,6 +1,6 @@
-// The baseline in Go: it watches MXJobs and writes the objects that programs/baseline.py writes for each, with client-go.
+// The baseline in Go: it watches MXJobs and PyTorchJobs and writes the objects that programs/baseline.py writes for each.
 //
-// Pods, Services and ConfigMaps travel as protobuf, which the API server does not offer for custom resources. It reads
+// It uses client-go. Pods, Services and ConfigMaps travel as protobuf, which the API server does not offer for custom resources. It reads
 // nothing back, repairs nothing and ignores failed replicas.
 package main
 
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,16 +33,24 @@ import (
 // A job of so many replicas has its cluster in a ConfigMap, as with this operator.
 const fromReplicas = 50
 
-var mxjobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "mxjobs"}
+// The kinds, each with the first replica of its jobs, which has a Service of its own.
+var firsts = map[string]string{"MXJob": "scheduler-0", "PyTorchJob": "master-0"}
 
-type mxjob struct {
+func resource(kind string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: strings.ToLower(kind) + "s"}
+}
+
+type replicaSpecs map[string]struct {
+	Replicas int                    `json:"replicas"`
+	Template corev1.PodTemplateSpec `json:"template"`
+}
+
+type job struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Replicas map[string]struct {
-			Replicas int                    `json:"replicas"`
-			Template corev1.PodTemplateSpec `json:"template"`
-		} `json:"mxReplicaSpecs"`
+		MX      replicaSpecs `json:"mxReplicaSpecs"`
+		PyTorch replicaSpecs `json:"pytorchReplicaSpecs"`
 	} `json:"spec"`
 }
 
@@ -103,10 +112,10 @@ type clients struct {
 }
 
 // The writes of a job's objects; after the last of them its status is due.
-func (c clients) writes(job *mxjob) []write {
+func (c clients) writes(job *job) []write {
 	left := &remaining{status: func(ctx context.Context) error {
 		status := []byte(`{"status":{"conditions":[{"type":"Running","status":"True","reason":"Made","message":""}]}}`)
-		_, err := c.jobs.Resource(mxjobs).Namespace(job.Namespace).Patch(
+		_, err := c.jobs.Resource(resource(job.Kind)).Namespace(job.Namespace).Patch(
 			ctx, job.Name, types.MergePatchType, status, metav1.PatchOptions{}, "status")
 		return err
 	}}
@@ -141,10 +150,14 @@ func (c clients) writes(job *mxjob) []write {
 	for key, value := range labels {
 		first[key] = value
 	}
-	service(job.Name+"-scheduler-0", first)
+	service(job.Name+"-"+firsts[job.Kind], first)
 
+	specs := job.Spec.MX
+	if job.Kind == "PyTorchJob" {
+		specs = job.Spec.PyTorch
+	}
 	members, replicas := map[string][]address{}, 0
-	for kind, spec := range job.Spec.Replicas {
+	for kind, spec := range specs {
 		for index := 0; index < spec.Replicas; index++ {
 			name := fmt.Sprintf("%s-%s-%d", job.Name, strings.ToLower(kind), index)
 			members[strings.ToLower(kind)] = append(members[strings.ToLower(kind)], address{name, 9091})
@@ -157,7 +170,7 @@ func (c clients) writes(job *mxjob) []write {
 	}
 	cluster := `{"cluster":` + string(text)
 	var shared []corev1.EnvVar
-	if replicas >= fromReplicas {
+	if job.Kind == "MXJob" && replicas >= fromReplicas {
 		shared = []corev1.EnvVar{{Name: "SHARED", ValueFrom: &corev1.EnvVarSource{
 			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: all}, Key: "MX_CONFIG",
@@ -170,18 +183,23 @@ func (c clients) writes(job *mxjob) []write {
 		})
 		cluster = "$(SHARED)"
 	}
-	for kind, spec := range job.Spec.Replicas {
+	for kind, spec := range specs {
 		kind := strings.ToLower(kind)
 		for index := 0; index < spec.Replicas; index++ {
 			name := fmt.Sprintf("%s-%s-%d", job.Name, kind, index)
-			config := fmt.Sprintf(`%s,"labels":{},"task":{"type":"%s","index":%d}}`, cluster, kind, index)
-			variables := append(append([]corev1.EnvVar{}, shared...),
-				corev1.EnvVar{Name: "DMLC_PS_ROOT_PORT", Value: "9091"},
-				corev1.EnvVar{Name: "DMLC_NUM_WORKER", Value: "2"},
-				corev1.EnvVar{Name: "DMLC_NUM_SERVER", Value: "1"},
-				corev1.EnvVar{Name: "DMLC_USE_KUBERNETES", Value: "1"},
-				corev1.EnvVar{Name: "MX_CONFIG", Value: config},
-				corev1.EnvVar{Name: "DMLC_ROLE", Value: kind})
+			var variables []corev1.EnvVar
+			if job.Kind == "PyTorchJob" {
+				variables = ofTorch(job.Name+"-master-0", kind, index, replicas)
+			} else {
+				config := fmt.Sprintf(`%s,"labels":{},"task":{"type":"%s","index":%d}}`, cluster, kind, index)
+				variables = append(append([]corev1.EnvVar{}, shared...),
+					corev1.EnvVar{Name: "DMLC_PS_ROOT_PORT", Value: "9091"},
+					corev1.EnvVar{Name: "DMLC_NUM_WORKER", Value: "2"},
+					corev1.EnvVar{Name: "DMLC_NUM_SERVER", Value: "1"},
+					corev1.EnvVar{Name: "DMLC_USE_KUBERNETES", Value: "1"},
+					corev1.EnvVar{Name: "MX_CONFIG", Value: config},
+					corev1.EnvVar{Name: "DMLC_ROLE", Value: kind})
+			}
 			pod := &corev1.Pod{ObjectMeta: meta(name), Spec: *spec.Template.Spec.DeepCopy()}
 			pod.Spec.Hostname, pod.Spec.Subdomain, pod.Spec.RestartPolicy = name, all, corev1.RestartPolicyNever
 			for number := range pod.Spec.Containers {
@@ -195,6 +213,21 @@ func (c clients) writes(job *mxjob) []write {
 	}
 	left.Store(int64(len(made)))
 	return made
+}
+
+// The variables of a replica of a PyTorchJob, whose master has rank 0.
+func ofTorch(master, kind string, index, replicas int) []corev1.EnvVar {
+	if kind == "worker" {
+		index++
+	}
+	rank, size := strconv.Itoa(index), strconv.Itoa(replicas)
+	return []corev1.EnvVar{
+		{Name: "PYTHONUNBUFFERED", Value: "1"}, {Name: "MASTER_ADDR", Value: master},
+		{Name: "MASTER_PORT", Value: "23456"}, {Name: "PET_MASTER_ADDR", Value: master},
+		{Name: "PET_MASTER_PORT", Value: "23456"}, {Name: "WORLD_SIZE", Value: size}, {Name: "RANK", Value: rank},
+		{Name: "PET_NODE_RANK", Value: rank}, {Name: "PET_NPROC_PER_NODE", Value: "auto"},
+		{Name: "PET_NNODES", Value: size},
+	}
 }
 
 func (w *work) run(ctx context.Context) {
@@ -238,30 +271,41 @@ func main() {
 	for number := 0; number < *writers; number++ {
 		go queue.run(ctx)
 	}
-	found, err := c.jobs.Resource(mxjobs).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		log.Fatal(err)
+	versions := map[string]string{}
+	for kind := range firsts {
+		found, err := c.jobs.Resource(resource(kind)).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			log.Fatal(err)
+		}
+		versions[kind] = found.GetResourceVersion()
 	}
-	version := found.GetResourceVersion()
 	fmt.Println("ready")
+	for kind, version := range versions {
+		go c.follow(ctx, kind, version, queue)
+	}
+	select {}
+}
+
+// Puts the writes of each new job of a kind into the queue.
+func (c clients) follow(ctx context.Context, kind, version string, queue *work) {
 	for {
-		events, err := c.jobs.Resource(mxjobs).Watch(
+		events, err := c.jobs.Resource(resource(kind)).Watch(
 			ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 		if err != nil {
 			log.Fatal(err)
 		}
 		for event := range events.ResultChan() {
-			resource, ok := event.Object.(*unstructured.Unstructured)
+			seen, ok := event.Object.(*unstructured.Unstructured)
 			if !ok {
 				log.Fatalf("the watch failed: %v", event.Object)
 			}
-			version = resource.GetResourceVersion()
+			version = seen.GetResourceVersion()
 			if event.Type == watch.Added {
-				job := &mxjob{}
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(resource.Object, job); err != nil {
+				made := &job{}
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(seen.Object, made); err != nil {
 					log.Fatal(err)
 				}
-				queue.put(&queue.objects, c.writes(job)...)
+				queue.put(&queue.objects, c.writes(made)...)
 			}
 		}
 	}

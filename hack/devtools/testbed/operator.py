@@ -87,8 +87,8 @@ class OperatorProcess:
 
     def __exit__(self, *_: object) -> None:
         process = self._started
-        left = usage.tree(process.pid)
-        if process.poll() is None:
+        left = usage.tree(process.pid) if process.poll() is None else {}  # else another may have the id
+        if left:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_GRACE)

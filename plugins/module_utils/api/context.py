@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
+from ansible_collections.dljob.operator.plugins.module_utils.api.event_sender import EventSender
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangesSince
@@ -33,4 +34,6 @@ class Context:
     since_taken: ChangesSince | None = None
     """What users have changed of the jobs themselves since the engine took them: one that waited in its batch may have
     been deleted. ``None`` where it is not known."""
+    event_sender: EventSender | None = None
+    """Creates Events later; without one each reconcile creates its own before it ends."""
     clock: Callable[[], datetime] = utc_now

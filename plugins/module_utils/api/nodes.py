@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Steps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.force_delete_after import (
     NodeState,
     node_state,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import ApiRequest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 
@@ -19,13 +21,13 @@ def read_states(client: RestClient, names: Sequence[str]) -> dict[str, NodeState
     """
     states: dict[str, NodeState] = {}
 
-    def read(name: str) -> None:
+    def read(name: str) -> Steps[None]:
         try:
-            listed = client.request("GET", "/api/v1/nodes", query={"fieldSelector": f"metadata.name={name}"})
+            listed = yield ApiRequest("GET", "/api/v1/nodes", query={"fieldSelector": f"metadata.name={name}"})
         except ApiError as e:
             states[name] = NodeState(False, f"cannot be read ({e.summary})")
         else:
             states[name] = node_state(next(iter(listed.get("items") or ()), None))
 
-    client.executor.map(names, read)
+    client.each(names, read)
     return states

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.object_events import events_of
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Steps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Parsed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import pod_creation, startup_events
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
@@ -42,16 +43,16 @@ def _of_pods(context: Context, job: DLJob, observed: Observed, now: datetime) ->
     events: dict[str, list[Mapping[str, Any]]] = {}
     errors: list[str] = []
 
-    def read(pod: PodState) -> None:
+    def read(pod: PodState) -> Steps[None]:
         try:
-            events[pod.uid] = events_of(context.client, job.namespace, pod.uid)
+            events[pod.uid] = yield from events_of(job.namespace, pod.uid)
         except ApiError as e:
             errors.append(e.message)
 
     due = startup_events.to_read(job, observed, now)
     if due:
         reads = _reads.setdefault(context.client, {})
-        context.client.executor.map([pod for pod in due if _may_read(reads, pod, now)], read)
+        context.client.each([pod for pod in due if _may_read(reads, pod, now)], read)
     return startup_events.explained(job, observed, events, now), errors
 
 
@@ -74,7 +75,8 @@ def _of_batch_jobs(context: Context, job: DLJob, observed: Observed, now: dateti
         if pod.batch_job is None:
             continue
         try:
-            causes[pod.batch_job.uid] = pod_creation.cause(events_of(context.client, job.namespace, pod.batch_job.uid))
+            events = context.client.run(events_of(job.namespace, pod.batch_job.uid))
+            causes[pod.batch_job.uid] = pod_creation.cause(events)
         except ApiError as e:
             causes[pod.batch_job.uid] = ""
             errors.append(e.message)

@@ -126,7 +126,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     if resource["metadata"].get("deletionTimestamp"):
         return Outcome(resource, Plan(), True, False, "being deleted", None)  # the garbage collector does the rest
     now = context.clock()
-    writer = Writer(context.client, resource, context.dry_run)
+    writer = Writer(context.client, resource, context.dry_run, context.event_sender)
 
     parsed = Parsed.of(resource, frameworks)
     queued = queueing.look(context, parsed)

@@ -2,8 +2,9 @@
 
 The engine has a client of its own (``src/dljob_operator/engine/kube.py``), because it watches: it reads responses as
 streams that another thread may stop, and must tell a lost connection from an error of the API server. This client reads
-whole responses, repeats a request on a connection that the server has just closed, and limits the open connections.
-Both send through :mod:`..shared.connection`, which leaves no repetition to urllib3.
+whole responses, repeats a request as :mod:`.attempts` says, and limits the open connections. It sends by libcurl where
+pycurl is installed (:mod:`.transfers`), else by urllib3 in several threads. Both get headers, credentials and the time
+limit of writes from :mod:`..shared.connection`.
 """
 
 from __future__ import annotations
@@ -13,32 +14,28 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import BoundedSemaphore
-from typing import Any
+from typing import Any, TypeVar
 
 import urllib3
+from ansible_collections.dljob.operator.plugins.module_utils.api import transfers
+from ansible_collections.dljob.operator.plugins.module_utils.api.attempts import NoResponse, Response, answered
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Result, Steps, drive, resolve
+from ansible_collections.dljob.operator.plugins.module_utils.api.transfers import Transfers
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cluster_config
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
     JSON,
     ApiRequest,
     Connection,
-    TooLate,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client, config
 
+Item = TypeVar("Item")
 TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
-
-_TRIES = 4
-_PATIENCE = 3.0
-"""Seconds in which a repetition may be decided on, with the waits for a connection and for credentials. An API server
-that restarts closes all connections, and some may be chosen before this is seen; one that is overloaded asks the client
-to wait for 1 to 32 seconds."""
-_IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 CONNECTIONS = 32
 """Number of concurrent requests. An API server on two cores creates pods for 32 writers in two thirds of the time that
@@ -47,7 +44,9 @@ it takes for 8, and 64 gain nothing more (measured). A large job uses them while
 
 
 class RestClient:
-    """Sends JSON requests over a pool of persistent connections. It is thread-safe."""
+    """Sends JSON requests over persistent connections. It is thread-safe."""
+
+    _transfers: Transfers | None = None
 
     def __init__(self, api: client.ApiClient, folder: str, deadline: WriteDeadline | None = None) -> None:
         """After the ``deadline``, if there is one, only GET requests are sent."""
@@ -55,10 +54,13 @@ class RestClient:
         self.connection = Connection(api)
         connections = api.configuration.connection_pool_maxsize
         self._free = BoundedSemaphore(connections)
-        """Of the connections. By default urllib3 would open another one and discard it after a single request, which
+        """Of urllib3's connections. By default it would open another one and discard it after a single request, which
         costs both sides more than the request does; or its pool would wait, also past the deadline."""
         self.executor = BoundedExecutor(connections)
         """Runs independent requests in parallel."""
+        if transfers.is_available:
+            left = None if deadline is None else self._seconds_left
+            self._transfers = Transfers(self.connection, connections, lambda: TIMEOUT, left)
         self.folder = folder
         """Directory for temporary files; :meth:`close` removes it."""
 
@@ -71,7 +73,9 @@ class RestClient:
     def close(self) -> None:
         """Close the connections and remove the temporary files."""
         self.executor.close()
-        self.connection.pool.clear()
+        if self._transfers is not None:
+            self._transfers.close()
+        self.connection.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def request(
@@ -83,48 +87,47 @@ class RestClient:
         content_type: str = JSON,
     ) -> dict[str, Any]:
         """Send one request and return the decoded response. Raises :class:`ApiError`."""
-        request = ApiRequest(method, path, body, query, content_type)
-        last_begin = time.monotonic() + _PATIENCE
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                with self._free:
-                    response = self.connection.send(request, (TIMEOUT, TIMEOUT), self._seconds_left)
-                pause = _pause(method, response)
-            except TooLate as e:
-                raise ApiError(0, "NotLeading", str(e)) from e
-            except urllib3.exceptions.HTTPError as e:
-                if not tries_left or time.monotonic() > last_begin or not _may_repeat(method, e):
-                    raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
-                continue
-            if not tries_left or pause is None or time.monotonic() + pause > last_begin:
-                break
-            time.sleep(pause)
-        return decode(response.status, response.data)
+        steps = answered(ApiRequest(method, path, body, query, content_type))
+        if self._transfers is None:
+            return drive(steps, self._send, time.sleep)
+        return self._transfers.one(steps)
+
+    def run(self, steps: Steps[Result]) -> Result:
+        """Run ``steps``, whose requests get decoded responses, or :class:`ApiError`."""
+        if self._transfers is None:
+            return drive(steps, self._ask, time.sleep)
+        return self._transfers.one(resolve(steps, answered))
+
+    def each(
+        self,
+        items: Sequence[Item],
+        do: Callable[[Item], Steps[object]],
+        at_once: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        """:meth:`run` the steps of each of ``items``, several at a time: see :meth:`.BoundedExecutor.map`."""
+        if self._transfers is None:
+            self.executor.map(items, lambda item: drive(do(item), self._ask, time.sleep), at_once)
+        elif items:
+            self._transfers.each((resolve(do(item), answered) for item in items), at_once)
+
+    def _ask(self, request: ApiRequest) -> dict[str, Any]:
+        return self.request(request.method, request.path, request.body, request.query, request.content_type)
+
+    def _send(self, request: ApiRequest) -> Response:
+        try:
+            with self._free:
+                response = self.connection.send(request, (TIMEOUT, TIMEOUT), self._seconds_left)
+            return Response(response.status, response.data, str(response.headers.get("Retry-After", "")))
+        except urllib3.exceptions.HTTPError as error:
+            cause = error.original_error if isinstance(error, urllib3.exceptions.ProxyError) else error
+            raise NoResponse(
+                str(error),
+                was_sent=not isinstance(cause, urllib3.exceptions.NewConnectionError),
+                timed_out=isinstance(cause, urllib3.exceptions.TimeoutError),
+            ) from error
 
     def _seconds_left(self) -> float:
         return math.inf if self._deadline is None else self._deadline.seconds_left
-
-
-def _may_repeat(method: str, error: Exception) -> bool:
-    """Whether to repeat a request that was not sent, or that failed and whose repetition does no harm.
-
-    What is not answered in time is not repeated.
-    """
-    if isinstance(error, urllib3.exceptions.ProxyError):
-        error = error.original_error
-    if isinstance(error, urllib3.exceptions.NewConnectionError):
-        return True
-    return method in _IDEMPOTENT and not isinstance(error, urllib3.exceptions.TimeoutError)
-
-
-def _pause(method: str, response: urllib3.BaseHTTPResponse) -> float | None:
-    """The seconds for which the API server asks to wait before the request is repeated; None for an answer.
-
-    A creation or a patch that gets such an answer is not repeated: the job may be deleted or suspended meanwhile.
-    """
-    seconds = str(response.headers.get("Retry-After", ""))
-    is_asked = method in _IDEMPOTENT and response.status in (429, 503) and seconds.isdecimal()
-    return float(seconds) if is_asked else None
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = CONNECTIONS) -> RestClient:

@@ -12,7 +12,9 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import generated, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.event_sender import EventSender
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Steps, ask
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import (
     Owner,
     belongs_to_predecessor,
@@ -20,7 +22,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.own
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import refusal, slices, taken_name
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH, MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    METADATA,
+    ApiRequest,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
@@ -103,8 +110,11 @@ def _replacement(manifest: Resource, present: Resource) -> Resource:
 class Writer:
     """Writes the objects of one job. With ``dry_run`` the API server validates every write and stores none."""
 
-    def __init__(self, api: RestClient, resource: Resource, dry_run: bool = False) -> None:
+    def __init__(
+        self, api: RestClient, resource: Resource, dry_run: bool = False, sender: EventSender | None = None
+    ) -> None:
         self._api = api
+        self._sender = sender
         self._resource = resource
         self._uid = str(resource["metadata"].get("uid") or "")
         self._namespace = str(resource["metadata"]["namespace"])
@@ -125,10 +135,10 @@ class Writer:
         written = ApplyResult()
         self._still_used = frozenset(plan.still_used)
         for manifest in plan.auxiliary_objects:
-            present = self._create(manifest, written)
+            present = self._api.run(self._create(manifest, written))
             if present is not None and _is_outdated(manifest, present) and not self._takes_rights(manifest, present):
                 replaced = ApplyResult()
-                self._replace(manifest, present, replaced)
+                self._api.run(self._replace(manifest, present, replaced))
                 written.created += replaced.created
                 written.versions += replaced.versions
                 written.postponed += [*replaced.postponed, *replaced.refused]  # a job that runs does not fail of it
@@ -146,7 +156,7 @@ class Writer:
             self._create_all([*free, *_in_turn(others, plan.pods)], written, budget, free=free)
             if any(kind_of(text) == "Service" for text in written.taken):
                 self._withdraw(plan.pods, written)
-        self._api.executor.map(
+        self._api.each(
             plan.deletions,
             lambda deletion: self._delete(deletion, written, budget),
             self._slow_start(written.deleted, budget),
@@ -155,7 +165,7 @@ class Writer:
         for texts in (written.refused, written.postponed, written.taken):
             texts.sort(key=lambda text: (order(text), text))
         for manifest in plan.ensured_objects:
-            if not self._ensure(manifest, written) and not owned_kind(manifest).watched:
+            if not self._api.run(self._ensure(manifest, written)) and not owned_kind(manifest).watched:
                 break  # the plan puts last what has to wait for this object
         return written
 
@@ -164,7 +174,7 @@ class Writer:
         names = [str(pod["metadata"]["name"]) for pod in pods]
         made = [Deletion("Pod", name, self._pod_uids[name]) for name in names if name in self._pod_uids]
         if not self._dry_run:
-            self._api.executor.map(made, lambda deletion: self._delete(deletion, written))
+            self._api.each(made, lambda deletion: self._delete(deletion, written))
 
     def _create_all(
         self,
@@ -175,7 +185,7 @@ class Writer:
         free: Sequence[Resource] = (),
     ) -> None:
         """Create objects, ``first`` at a time in the beginning; those that are ``free`` whatever the budget."""
-        self._api.executor.map(
+        self._api.each(
             manifests,
             lambda manifest: self._create(manifest, written, None if any(manifest is x for x in free) else budget),
             self._slow_start(written.created, budget, first),
@@ -191,7 +201,7 @@ class Writer:
     def _at_once(self, budget: Budget | None) -> float:
         return self._api.executor.window.width if budget is not None and budget.is_beside_others else math.inf
 
-    def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> Resource | None:
+    def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> Steps[Resource | None]:
         """Returns the object where the job has it already."""
         kind = manifest["kind"]
         if written.predecessors or kind in written.denied:
@@ -201,17 +211,17 @@ class Writer:
                 written.is_partial = True
                 return None
             if budget.pauses:
-                time.sleep(self._api.executor.window.pause)
+                yield self._api.executor.window.pause
         name = f"{kind}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], kind, self._namespace)
         try:
             began = time.monotonic()
-            response = self._api.request("POST", path, generated.complete(manifest), self._query)
+            response = yield ApiRequest("POST", path, generated.complete(manifest), self._query, accept=METADATA)
             self._api.executor.window.measured(time.monotonic() - began)
         except ApiError as e:
             # a quota, or a policy, denies what exists already before the API server compares the names
-            if e.reason == "AlreadyExists" or (e.is_denial and self._has(manifest)):
-                return self._check_owner(manifest, name, written)
+            if e.reason == "AlreadyExists" or (e.is_denial and (yield from self._has(manifest))):
+                return (yield from self._check_owner(manifest, name, written))
             # of an error other than a denial the first try gives each object its chance
             if e.is_denial or self._starts_slowly:
                 written.denied.add(kind)
@@ -228,13 +238,13 @@ class Writer:
                 self._add(written.versions, observed_version(response))
         return None
 
-    def _ensure(self, manifest: Resource, written: ApplyResult) -> bool:
+    def _ensure(self, manifest: Resource, written: ApplyResult) -> Steps[bool]:
         """Create the object, or replace it where it exists and belongs to the job. Returns whether it is as wanted."""
         result = ApplyResult()
-        present = self._create(manifest, result)
+        present = yield from self._create(manifest, result)
         kind = owned_kind(manifest)
         if present is not None and kind.update != NEVER and (kind.watched or _is_outdated(manifest, present)):
-            self._replace(manifest, present, result)
+            yield from self._replace(manifest, present, result)
         written.created += result.created
         written.adopted += result.adopted
         written.versions += result.versions
@@ -245,12 +255,11 @@ class Writer:
         written.denied |= result.denied
         return not result.incomplete
 
-    def _replace(self, manifest: Resource, present: Resource, written: ApplyResult) -> None:
+    def _replace(self, manifest: Resource, present: Resource, written: ApplyResult) -> Steps[None]:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         try:
-            response = self._api.request(
-                "PUT", paths.object_path(manifest), _replacement(manifest, present), self._query
-            )
+            body = _replacement(manifest, present)
+            response = yield ApiRequest("PUT", paths.object_path(manifest), body, self._query, accept=METADATA)
         except ApiError as e:
             self._note(e, f"{name}: {e.message}", written)
         else:
@@ -258,12 +267,12 @@ class Writer:
             if not self._dry_run and owned_kind(manifest).watched:
                 self._add(written.versions, observed_version(response))
 
-    def _has(self, manifest: Resource) -> bool:
+    def _has(self, manifest: Resource) -> Steps[bool]:
         """Whether the job has the object already, of a kind of which it adopts those of another operator."""
         if not owned_kind(manifest).watched:
             return False
         try:
-            present = self._api.request("GET", paths.object_path(manifest))
+            present = yield ApiRequest("GET", paths.object_path(manifest))
         except ApiError:
             return False
         return is_owned_by(present, Owner(self._namespace, self._uid))
@@ -274,29 +283,29 @@ class Writer:
         is_foreign = bool(adoption.missing_labels(present["metadata"], self._uid))
         return is_foreign and not _named(present) <= _named(manifest)
 
-    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> Resource | None:
+    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> Steps[Resource | None]:
         """Check who owns an existing object of that name; return it where it is this job, a success."""
         try:
-            present = self._api.request("GET", paths.object_path(manifest))
+            present = yield ApiRequest("GET", paths.object_path(manifest))
         except ApiError as e:
             self._add(written.postponed, f"{name}: {e.message}")
             return None
         if belongs_to_predecessor(present, self._resource):
             self._add(written.predecessors, name)
             if not (owned_kind(manifest).watched or present["metadata"].get("deletionTimestamp")):
-                self._delete_left(manifest, present)
+                yield from self._delete_left(manifest, present)
         elif present["metadata"].get("deletionTimestamp") and present["metadata"]["uid"] not in self._still_used:
             self._add(written.waiting, name)
         elif not is_owned_by(present, Owner(self._namespace, self._uid)):
             self._add(written.taken, taken_name.explain(manifest, present, self._resource))
             written.denied.add(manifest["kind"])  # the job's other names are probably taken too
         elif owned_kind(manifest).watched and adoption.missing_labels(present["metadata"], self._uid):
-            self._adopt(manifest, present, name, written)
+            yield from self._adopt(manifest, present, name, written)
         else:
             return present
         return None
 
-    def _delete_left(self, manifest: Resource, present: Resource) -> None:
+    def _delete_left(self, manifest: Resource, present: Resource) -> Steps[None]:
         """Delete what the predecessor has left, of a kind that no engine watches: ``engine/orphans.py`` cannot find it.
 
         The garbage collector may have missed it, and a job that the API server has under this name and uid proves that
@@ -305,13 +314,13 @@ class Writer:
         """
         options = delete_options(str(present["metadata"]["uid"]), dry_run=self._dry_run)
         try:
-            resource = self._api.request("GET", paths.object_path(self._resource))
+            resource = yield ApiRequest("GET", paths.object_path(self._resource))
             if resource["metadata"]["uid"] == self._uid:
-                self._api.request("DELETE", paths.object_path(manifest), options)
+                yield ApiRequest("DELETE", paths.object_path(manifest), options)
         except ApiError:
             return  # the next try follows soon
 
-    def _adopt(self, manifest: Resource, present: Resource, name: str, written: ApplyResult) -> None:
+    def _adopt(self, manifest: Resource, present: Resource, name: str, written: ApplyResult) -> Steps[None]:
         """Give an object of the job, which another operator has created, the labels and the hash of ``manifest``.
 
         The engine and the plan find the job's objects by them. The spec stays as it is, so a pod that runs goes on.
@@ -326,7 +335,7 @@ class Writer:
         }
         problem = "another operator or a webhook has left it out or changed it"
         try:
-            response = self._api.request("PATCH", paths.object_path(manifest), patch, self._query, MERGE_PATCH)
+            response = yield ApiRequest("PATCH", paths.object_path(manifest), patch, self._query, MERGE_PATCH)
         except ApiError as e:
             problem = e.message
         else:
@@ -342,7 +351,7 @@ class Writer:
             "it created again",
         )
 
-    def _delete(self, deletion: Deletion, written: ApplyResult, budget: Budget | None = None) -> None:
+    def _delete(self, deletion: Deletion, written: ApplyResult, budget: Budget | None = None) -> Steps[None]:
         if budget is not None and not budget.take():
             written.is_partial = True
             return
@@ -353,7 +362,7 @@ class Writer:
             deletion.uid or None, propagation, force=bool(deletion.lost_node), dry_run=self._dry_run
         )
         try:
-            response = self._api.request("DELETE", path, options)
+            response = yield ApiRequest("DELETE", path, options)
         except ApiError as e:
             if e.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
                 # never a refusal, which would fail the job: nothing is invalid about a deletion, and an admission
@@ -384,15 +393,23 @@ class Writer:
             },
             {"op": "add", "path": "/status", "value": status},
         ]
-        return self._api.request("PATCH", paths.object_path(self._resource, "status"), patch, self._query, JSON_PATCH)
+        path = paths.object_path(self._resource, "status")
+        return self._api.run(ask(ApiRequest("PATCH", path, patch, self._query, JSON_PATCH, METADATA)))
 
     def events(self, notes: Iterable[EventNote], now: datetime) -> list[str]:
-        """Create Events on the job and return the errors. Nothing is retried: the status has the same information."""
+        """Create Events on the job, later where there is a sender, and return the errors, with a sender those of
+        earlier Events. Nothing is retried: the status has the same information."""
+        path = paths.collection("v1", "Event", self._namespace)
+        made = [
+            ApiRequest("POST", path, event_of(self._resource, note, now), self._query, accept=METADATA)
+            for note in notes
+        ]
+        if self._sender is not None:
+            return self._sender.send(made)
         problems = []
-        for note in notes:
-            event = event_of(self._resource, note, now)
+        for event in made:
             try:
-                self._api.request("POST", paths.collection("v1", "Event", self._namespace), event, self._query)
+                self._api.run(ask(event))
             except ApiError as e:
                 problems.append(f"Event: {e.message}")
         return problems

@@ -10,7 +10,6 @@ their docstrings for the reasons.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
+from ansible_collections.dljob.operator.plugins.module_utils.shared import json_codec
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from kubernetes import client
 
@@ -32,6 +32,8 @@ JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+"""Of a response of which only the metadata is read: the API server then encodes no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,21 @@ class ApiRequest:
     """The content type of the body."""
     accept: str = JSON
 
+    @property
+    def target(self) -> str:
+        """The path with the query."""
+        return self.path + (f"?{urlencode(self.query)}" if self.query else "")
+
+    def encoded(self) -> bytes | None:
+        """The body as JSON."""
+        return None if self.body is None else json_codec.dumps(self.body)
+
 
 class TooLate(Exception):
-    """A write that was not sent, because another operator may be the leader."""
+    """A ``write`` that was not sent, because another operator may be the leader."""
+
+    def __init__(self, write: ApiRequest) -> None:
+        super().__init__(f"{write.method} {write.path} was not sent: this operator is no longer the leader")
 
 
 class Connection:
@@ -61,10 +75,23 @@ class Connection:
         self._credentials: dict[str, str] = {}
         self._credentials_until = 0.0
 
+    def close(self) -> None:
+        """Close urllib3's connections that are not in use."""
+        self.pool.clear()
+        if self._direct is not None:
+            self._direct[0].close()
+
     @property
     def server(self) -> str:
         """The URL of the API server."""
         return str(self.configuration.host)
+
+    def headers(self, request: ApiRequest) -> dict[str, str]:
+        """The headers of a request. It may run a program of the kubeconfig to renew the credentials."""
+        made = {"Accept": request.accept, "User-Agent": MANAGER, **self._current_credentials()}
+        if request.body is not None:
+            made["Content-Type"] = request.content_type
+        return made
 
     def send(
         self,
@@ -82,21 +109,16 @@ class Connection:
 
         Raises :class:`TooLate`, and :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
-        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self._current_credentials()}
-        data = None
-        if request.body is not None:
-            headers["Content-Type"] = request.content_type
-            data = json.dumps(request.body, separators=(",", ":")).encode()
-        path = request.path + (f"?{urlencode(request.query)}" if request.query else "")
+        headers, data = self.headers(request), request.encoded()
         connect, read = timeout
         if request.method != "GET":
-            connect = min(connect, check_deadline(seconds_left, f"{request.method} {request.path}"))
+            connect = min(connect, check_deadline(seconds_left, request))
         within = urllib3.Timeout(connect=connect, read=read)
         options |= {"body": data, "headers": headers, "timeout": within, "retries": False}
         if self.pool.proxy is not None:  # which needs the whole URL, or a tunnel
-            return self.pool.request(request.method, self.server + path, **options)
+            return self.pool.request(request.method, self.server + request.target, **options)
         pool, prefix = self._server_pool()
-        return pool.request(request.method, prefix + path, **options)
+        return pool.request(request.method, prefix + request.target, **options)
 
     def _server_pool(self) -> tuple[urllib3.HTTPConnectionPool, str]:
         """The connections to the server, and the path of its URL. It is the same pool each time, and to find it by the
@@ -115,12 +137,12 @@ class Connection:
         return self._credentials
 
 
-def check_deadline(seconds_left: Callable[[], float], write: str) -> float:
+def check_deadline(seconds_left: Callable[[], float], write: ApiRequest) -> float:
     """Return the seconds for each step of opening a connection for a ``write``, so that it is open in time.
 
     That holds for a server with one address and without a proxy. Raises :class:`TooLate` where none is left.
     """
     left = seconds_left()
     if left <= 0:
-        raise TooLate(f"{write} was not sent: this operator is no longer the leader")
+        raise TooLate(write)
     return left / _STEPS

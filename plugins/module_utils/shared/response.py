@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared import json_codec
 
 _LONGEST_TEXT = 500
 """Characters of a response that is not the API server's JSON, such as the page of a proxy."""
@@ -44,12 +47,15 @@ class ApiError(Exception):
         return f"{self.reason or self.status}: {self.message}"
 
 
-def decode(status: int, data: bytes) -> dict[str, Any]:
-    """The object in a response. Raises :class:`ApiError` for an error, and for anything but a JSON object."""
+def decode(status: int, data: bytes, loads: Callable[[bytes], Any] = json_codec.loads) -> dict[str, Any]:
+    """The object in a response, decoded by ``loads``.
+
+    Raises :class:`ApiError` for an error, and for anything but a JSON object.
+    """
     if not is_success(status):
         raise error_of(status, data)
     try:
-        content = json.loads(data) if data else {}
+        content = loads(data) if data else {}
     except ValueError:
         content = None
     if not isinstance(content, dict):

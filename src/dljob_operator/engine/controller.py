@@ -14,7 +14,7 @@ from dljob_operator.engine import finalizers
 from dljob_operator.engine.batch import BatchRunner, Reported, run_batch
 from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.informer_set import InformerSet, WatchedKind
-from dljob_operator.engine.cache.predicates import is_leaving, namespace_of, object_fields, uid_of
+from dljob_operator.engine.cache.predicates import Change, is_leaving, namespace_of, object_fields, uid_of
 from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.controller_settings import ControllerSettings
 from dljob_operator.engine.events import EventRecorder
@@ -36,6 +36,8 @@ _LOG = logging.getLogger(__name__)
 
 class Runner(BatchRunner, Protocol):
     """The part of RunnerClient that the controller uses."""
+
+    def prepare(self, target: str) -> None: ...
 
     def run(self, request: RunRequest) -> RunResult: ...
 
@@ -61,9 +63,10 @@ class Controller:
         self._api = api
         self._runner = runner
         self._settings = settings or ControllerSettings()
-        metrics = metrics or Metrics()
+        self._metrics = metrics = metrics or Metrics()
+        self._prepared: set[str] = set()
         self.queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
-        self.informers = InformerSet(watches, api, self._settings, self.queue, metrics.job_changed)
+        self.informers = InformerSet(watches, api, self._settings, self.queue, self._job_changed)
         self._outcome_handler = OutcomeHandler(self.queue, EventRecorder(api), metrics, self._period)
         self.work = Work(
             take=self.take,
@@ -74,7 +77,7 @@ class Controller:
         )
         self._orphans = OrphanCollector(api, self.informers.orphans)
         self._workers = Workers([self.work], self.informers, runner)
-        metrics.watch(self.informers.jobs, lambda: self.queue.depth)
+        metrics.watch(lambda: self.queue.depth)
 
     def start(self) -> None:
         self._workers.start()
@@ -100,6 +103,14 @@ class Controller:
         """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
         self._orphans.stop()
         self._workers.stop(grace)
+
+    def _job_changed(self, target: str, change: Change) -> None:
+        """On an informer's thread: while the other lists come in, a worker starts for the first job of each kind."""
+        self._metrics.job_changed(target, change)
+        kind = self.informers.kind(target)
+        if target not in self._prepared and kind is not None and kind.watch.long_lived:
+            self._prepared.add(target)
+            self._runner.prepare(target)
 
     # Reconciles (on the workers' threads)
 

@@ -40,6 +40,7 @@ from kubernetes import client
 from kubernetes.config.config_exception import ConfigException
 
 from dljob_operator import logs
+from dljob_operator.engine.cache.decoding import WHOLE, Decoding
 from dljob_operator.engine.cache.nesting import outline_list, read_event
 
 _LOG = logging.getLogger(__name__)
@@ -90,6 +91,8 @@ def find_kubeconfig(given: str | None, environ: Mapping[str, str]) -> Path | Non
 class KubeApi:
     """Sends requests to one API server over its `connection`. It is safe to use from several threads."""
 
+    _decoding = WHOLE
+
     def __init__(self, api_client: client.ApiClient) -> None:
         self.connection = _connection(api_client)
         self.timeout = _READ_TIMEOUT
@@ -106,6 +109,12 @@ class KubeApi:
         """Return an API that shares no connection, and so no dead one, with this one."""
         other = copy.copy(self)
         other.connection = _connection(client.ApiClient(self.connection.configuration))
+        return other
+
+    def decoding(self, decoding: Decoding) -> KubeApi:
+        """Return an API whose lists and watches have only what `decoding` leaves."""
+        other = copy.copy(self)
+        other._decoding = decoding  # noqa: SLF001 - of this class
         return other
 
     def writing_while(self, seconds_left: Callable[[], float]) -> KubeApi:
@@ -172,7 +181,7 @@ class KubeApi:
         with self._open(ApiRequest(method, path, body, query, content_type), self.timeout) as response:
             data = response.read()
         try:
-            return decode(response.status, data)
+            return decode(response.status, data, self._decoding.page)
         except RecursionError:
             raise NestedTooDeeply(data) from None
 
@@ -193,7 +202,7 @@ class KubeApi:
         its `timeoutSeconds`, whatever the server sends."""
         longest = float(query.get("timeoutSeconds", math.inf)) + _WATCH_MARGIN
         with self._open(ApiRequest("GET", path, query={**query, "watch": "true"}), quiet_for) as response:
-            yield WatchStream(response, time.monotonic() + longest)
+            yield WatchStream(response, time.monotonic() + longest, self._decoding.event)
 
     @contextlib.contextmanager
     def _open(self, request: ApiRequest, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
@@ -256,8 +265,14 @@ def _is_untrusted(error: urllib3.exceptions.HTTPError) -> bool:
 class WatchStream:
     """The events of one open watch."""
 
-    def __init__(self, response: urllib3.BaseHTTPResponse, deadline: float = math.inf) -> None:
+    def __init__(
+        self,
+        response: urllib3.BaseHTTPResponse,
+        deadline: float = math.inf,
+        decode: Callable[[bytes], Any] = WHOLE.event,
+    ) -> None:
         self._response = response
+        self._decode = decode
         self._deadline = deadline
         self._stopped = False
 
@@ -274,7 +289,7 @@ class WatchStream:
                 pending = lines.pop()
                 for line in lines:
                     if line.strip():
-                        yield read_event(line)
+                        yield read_event(line, self._decode)
                 if time.monotonic() > self._deadline:
                     return
         except urllib3.exceptions.HTTPError as error:

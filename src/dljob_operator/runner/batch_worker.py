@@ -28,10 +28,11 @@ class PipeWorkSource:
         declarations: Mapping[str, Declaration] | None = None,
         changes: ChangeCounter | None = None,
     ) -> None:
-        """`declarations` are those of the targets that share the worker; `changes` are the engine's counts."""
+        """`declarations` are those of the targets that share the worker, as far as they are loaded; the first batch of
+        another brings its own. `changes` are the engine's counts."""
         self._work_fd = work_fd
         self._result_fd = result_fd
-        self._declarations = declarations or {}
+        self._declarations = dict(declarations or {})
         self._changes = changes
 
     def work(self) -> Iterator[Batch]:
@@ -42,9 +43,15 @@ class PipeWorkSource:
 
     def _batch(self, frame: Frame) -> Batch:
         # only here: the fork server imports this module before Ansible's own loader of collections is in place
-        from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, Batch
+        from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import (
+            BATCH_VAR,
+            Batch,
+            Declaration,
+        )
 
         request = RunRequest.from_body(frame.body, 0.0)
+        if (declaration := frame.header.get("declaration")) is not None:
+            self._declarations[request.target] = Declaration(**declaration)
         return Batch(
             request.target,
             request.values[BATCH_VAR],

@@ -97,6 +97,7 @@ class RunnerClient:
         self._sending = threading.Lock()  # one frame at a time
         self._socket: socket.socket | None = None  # set while the fork server is ready for requests
         self._pending_runs: dict[int, _PendingRun] = {}
+        self._to_prepare: list[str] = []
         self._next_number = 1
         self._problem = ""
         self._slot_free_since = 0.0  # when the last run ended
@@ -151,6 +152,15 @@ class RunnerClient:
             self._transmit()
         return pending.future
 
+    def prepare(self, target: str) -> None:
+        """Let the fork server load `target` and start a long-lived worker for it, where there is none, ahead of a run.
+
+        Where the fork server is not ready yet, it does so first.
+        """
+        with self._lock:
+            self._to_prepare.append(target)
+        self._transmit()
+
     def run(self, request: RunRequest) -> RunResult:
         """Run `request` and wait for its result."""
         return self.submit(request).result()
@@ -189,8 +199,12 @@ class RunnerClient:
                 unsent = [(number, pending) for number, pending in self._pending_runs.items() if not pending.sent]
                 if connected is None:
                     return
+                to_prepare, self._to_prepare = self._to_prepare, []
                 for _, pending in unsent:
                     pending.sent = time.monotonic()
+            for target in to_prepare:
+                with contextlib.suppress(OSError):
+                    connected.sendall(Frame({"type": "prepare", "target": target}).encode())
             for number, pending in unsent:
                 request = pending.request
                 header = {"type": "run", "id": number, "timeout": request.timeout}
@@ -296,6 +310,8 @@ class RunnerClient:
                 elif frame.header["type"] == "ready":
                     was_ready = True
                     self._become_ready(ours, frame)
+                elif frame.header["type"] == "warning":
+                    _warn(frame.header["message"])
                 elif frame.header["type"] in _WORKER_MESSAGES:
                     header = dict(frame.header)
                     _LOG.info(_WORKER_MESSAGES[header.pop("type")], extra=logs.fields(**header))
@@ -310,7 +326,7 @@ class RunnerClient:
 
     def _become_ready(self, ours: socket.socket, frame: Frame) -> None:
         for warning in frame.header["warnings"]:
-            _LOG.warning("cannot preload a role or playbook", extra=logs.fields(error=warning))
+            _warn(warning)
         _LOG.info("fork server ready", extra=logs.fields(seconds=frame.header["seconds"]))
         with self._lock:
             self._socket = ours
@@ -376,6 +392,10 @@ def _scratch() -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _warn(problem: str) -> None:
+    _LOG.warning("cannot preload a role or playbook", extra=logs.fields(error=problem))
 
 
 def _result(frame: Frame, request: RunRequest) -> RunResult:

@@ -10,10 +10,10 @@ the other side.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import json
 import math
-import multiprocessing
 import os
 import selectors
 import shutil
@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dljob_operator.allocator import limit_arenas
+from dljob_operator.allocator import drop_unused_code, limit_arenas
 from dljob_operator.runner import hangup, process_tree
 from dljob_operator.runner.batch_worker import PipeWorkSource
 from dljob_operator.runner.messages import Frame, FrameReader, RunEnding, RunRequest, RunResult, Target, TaskFailure
@@ -77,7 +77,7 @@ class _Child:
 
     A worker has a `pool`, the name of an equal workers' group, and a pipe for its batches. `number` is the id of the
     current request, None while it waits for one, since `idle_since`. `unsent` is the part of the request that did not
-    fit into the pipe.
+    fit into the pipe. `known` are the targets whose declarations it has.
     """
 
     number: int | None
@@ -97,6 +97,7 @@ class _Child:
     unsent: memoryview = field(default_factory=lambda: memoryview(b""))
     idle_since: float = field(default_factory=time.monotonic)
     answers: FrameReader = field(default_factory=FrameReader)
+    known: set[str] = field(default_factory=set)
     served: int = 0
     born: float = field(default_factory=time.monotonic)
 
@@ -120,6 +121,7 @@ class ForkServer:
         self._idle = limits.idle
         self._lines: dict[bool, deque[tuple[int, float, str, bytes]]] = {True: deque(), False: deque()}
         """The requests that wait for a slot, by whether they are for long-lived workers."""
+        self._to_prepare: list[str] = []
         self._next_line = True
         self._forks = 0
         self._children: dict[int, _Child] = {}
@@ -166,6 +168,13 @@ class ForkServer:
                 self._drain(key.data, key.fd)
         self._end_timed_out()
         self._end_idle()
+        for target in self._to_prepare:
+            self._load(target)
+            if not self._workers(self._playbooks.pool_of(target)):
+                self._fork(None, math.inf, b"", target)
+        self._to_prepare.clear()
+        if self._has_time_to_load():
+            self._load(next(iter(self._playbooks.unloaded)))
         while any(self._lines.values()) and self._running() < self._concurrency:
             number, timeout, long_lived, body = self._take()
             if long_lived:
@@ -183,15 +192,39 @@ class ForkServer:
     def _running(self) -> int:
         return sum(child.number is not None for child in self._children.values())
 
+    def _has_time_to_load(self) -> bool:
+        return bool(self._playbooks.unloaded) and not (any(self._lines.values()) or self._running())
+
+    def _load(self, target: str) -> None:
+        """Load a target, before its first batch or while there is nothing else to do.
+
+        Loading takes 0.1 s: all targets would take more than the rest of a start, and most clusters use few of them.
+        """
+        if target not in self._playbooks.unloaded:
+            return
+        # serve() notices the end of the engine by itself
+        with hangup.ends_this_process(self._control, lambda: _clean_up(self._scratch)):
+            for failure in self._playbooks.load(target):
+                self.send({"type": "warning", "message": str(failure)})
+        _check_threads()
+        if not self._playbooks.unloaded:
+            gc.collect()
+            gc.freeze()
+
     def _dispatch(self, number: int, timeout: float, target: str, body: bytes) -> None:
         """Send a request to an idle worker that serves `target`, or to a new one."""
+        self._load(target)
         pool = self._playbooks.pool_of(target)
         child = next((c for c in self._workers(pool) if c.number is None), None)
         child = child or self._fork(None, math.inf, b"", target)
         child.number, child.started = number, time.monotonic()
         child.deadline = child.started + timeout
         self.send({"type": "started", "id": number, "pid": child.pid})
-        child.unsent = memoryview(Frame({}, body).encode())
+        header = {}
+        if target not in child.known and (declaration := self._playbooks.declarations.get(target)) is not None:
+            child.known.add(target)
+            header["declaration"] = dataclasses.asdict(declaration)
+        child.unsent = memoryview(Frame(header, body).encode())
         self._write_request(child)
         # Start the workers for the next requests while this one runs.
         for _ in range(self._concurrency - len(self._workers(pool))):
@@ -255,7 +288,10 @@ class ForkServer:
             child.work_fd = -1
 
     def _select_timeout(self) -> float | None:
-        """Return the seconds until the next deadline or the end of an idle worker, or None if there is none."""
+        """Return the seconds until the next deadline or the end of an idle worker, None if there is none, 0 if there
+        is something to load meanwhile."""
+        if self._has_time_to_load():
+            return 0.0
         deadlines = [child.deadline for child in self._children.values()]
         deadlines += [child.idle_since + self._idle for child in self._idle_workers()]
         soonest = min(deadlines, default=math.inf)
@@ -265,6 +301,9 @@ class ForkServer:
         data = self._control.recv(_CHUNK)
         for frame in self._reader.feed(data):
             header = frame.header
+            if header.get("type") == "prepare":
+                self._to_prepare.append(header["target"])
+                continue
             long_lived = header.get("long_lived", "")
             self._lines[bool(long_lived)].append((header["id"], header["timeout"], long_lived, frame.body))
         return bool(data)
@@ -299,6 +338,7 @@ class ForkServer:
         self._selector.register(output_read, selectors.EVENT_READ, child)
         if target:
             child.pool, child.work_fd = self._playbooks.pool_of(target), go_write
+            child.known.update(self._playbooks.declarations)
             os.set_blocking(go_write, False)
             self.send({"type": "worker_started", "pool": child.pool, "pid": pid})
             return child
@@ -520,7 +560,6 @@ def main(argv: list[str]) -> int:
 def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int:
     started = time.monotonic()
     try:
-        # serve() notices the end of the engine by itself
         with hangup.ends_this_process(control, lambda: _clean_up(scratch)):
             playbooks, failures = _warm(config, scratch)
     except Exception as error:
@@ -552,6 +591,7 @@ def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[T
     # Runs have their own directories. The files that Ansible creates on import belong to this process and
     # are deleted with its directory.
     tempfile.tempdir = str(scratch)
+    gc.disable()  # `warm` enables it
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     os.environ["ANSIBLE_LOCAL_TEMP"] = str(scratch / "ansible")
@@ -566,16 +606,18 @@ def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[T
     playbooks = PlaybookRunner(
         [Target.from_json(data) for data in config["targets"]], scratch, os.getenv("ANSIBLE_INVENTORY")
     )
-    failures = list(playbooks.warm())
-    # Ansible ends its task processes without waiting for them. The last one would remain as a zombie.
-    for process in multiprocessing.active_children():
-        process.join(_GRACE)
+    failures = playbooks.warm()
+    _check_threads()
+    gc.collect()
+    gc.freeze()
+    drop_unused_code()
+    return playbooks, failures
+
+
+def _check_threads() -> None:
     if threading.active_count() > 1:
         names = ", ".join(thread.name for thread in threading.enumerate())
         raise RuntimeError(f"an import has started threads, so forking is not safe: {names}")
-    gc.collect()
-    gc.freeze()
-    return playbooks, failures
 
 
 def _first_frame(control: socket.socket) -> Frame | None:

@@ -103,7 +103,7 @@ class RunRequest:
     def from_body(cls, body: bytes, timeout: float) -> RunRequest:
         """Decode a request. The objects of its snapshot are decoded when they are read, each on its own: as
         dictionaries, those of a large job would take several times the memory, in each worker."""
-        lines = (str(line, "ascii").rstrip("\n") for line in io.BytesIO(body))
+        lines = (line.decode().rstrip("\n") for line in io.BytesIO(body))
         data = json.loads(next(lines))
         return cls(
             data["target"],

@@ -228,6 +228,7 @@ class BorrowedRunner:
         self._pending = 0
         self.wait_ready = runner.wait_ready
         self.changes = runner.changes
+        self.prepare = runner.prepare
 
     def run(self, request: RunRequest) -> RunResult:
         *_, last = self.results(request)

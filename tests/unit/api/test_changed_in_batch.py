@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, NOW, mxjob
 from support.recording_api import Api
 
@@ -21,15 +22,17 @@ LAST = UIDS[-1]
 class Users(Api):
     """Somebody changes the last job as soon as the worker creates the first object of its batch."""
 
-    def __init__(self, found: list[dict[str, Any]], changed: str = LAST) -> None:
-        super().__init__(present={"items": [{"metadata": one} for one in found]})
+    def __init__(self, found: dict[str, Any] | None, changed: str = LAST) -> None:
+        super().__init__(present={"metadata": found})
         self.counter = ChangeCounter.create()
         self.reads: list[str] = []
         self._changed = changed
 
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method == "GET":
-            self.reads.append(query["fieldSelector"])
+            self.reads.append(path.rpartition("/")[2])
+            if self._present["metadata"] is None:
+                raise ApiError(404, "NotFound", "the job is gone")
         if method == "POST" and self._changed:
             self._changed, key = "", self._changed
             self.counter.increment(key)
@@ -56,12 +59,12 @@ def reconciled(api: Users) -> dict[str, Outcome]:
 @pytest.mark.parametrize(
     "found",
     [
-        pytest.param([], id="deleted"),
-        pytest.param([{"uid": LAST, "generation": 2}], id="edited or suspended"),
-        pytest.param([{"uid": "another", "generation": 1}], id="created again"),
+        pytest.param(None, id="deleted"),
+        pytest.param({"uid": LAST, "generation": 2}, id="edited or suspended"),
+        pytest.param({"uid": "another", "generation": 1}, id="created again"),
     ],
 )
-def test_nothing_is_written_for_it_and_it_is_reconciled_again(found: list[dict[str, Any]]) -> None:
+def test_nothing_is_written_for_it_and_it_is_reconciled_again(found: dict[str, Any] | None) -> None:
     api = Users(found)
     last = reconciled(api)[LAST]
     assert api.written_for(LAST) == []
@@ -70,14 +73,14 @@ def test_nothing_is_written_for_it_and_it_is_reconciled_again(found: list[dict[s
 
 
 def test_a_label_or_another_job_with_the_same_count_keeps_it_from_nothing() -> None:
-    api = Users([{"uid": LAST, "generation": 1}])
+    api = Users({"uid": LAST, "generation": 1})
     reconciled(api)
     assert len(api.written_for(LAST)) == 2
-    assert api.reads == [f"metadata.name=job-of-{LAST}"]
+    assert api.reads == [f"job-of-{LAST}"]
 
 
 def test_without_a_change_of_the_job_it_costs_no_request() -> None:
-    api = Users([], changed="another job")
+    api = Users(None, changed="another job")
     reconciled(api)
     assert [len(api.written_for(uid)) for uid in UIDS] == [2] * len(UIDS)
     assert api.reads == []

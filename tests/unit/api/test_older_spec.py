@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.conclude import CACHE_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import NOW, PYTORCH, UID, Resource, pods_of, pytorchjob, stamp
 from support.recording_api import Api
 from support.unwatched import Unwatched
@@ -24,14 +25,16 @@ class Server(Api):
     """Has the job with these metadata, or none. Records what is deleted."""
 
     def __init__(self, generation: int | None, uid: str = UID) -> None:
-        jobs = [{"metadata": {"uid": uid, "generation": generation}}] if generation is not None else []
-        super().__init__(present={"items": jobs})
+        super().__init__(present={"metadata": {"uid": uid, "generation": generation}})
+        self._is_gone = generation is None
         self.reads: list[tuple[str, Any]] = []
         self.deleted: list[str] = []
 
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method == "GET":
             self.reads.append((path, query))
+            if self._is_gone:
+                raise ApiError(404, "NotFound", "the job is gone")
         if method == "DELETE":
             self.deleted.append(path.rpartition("/")[2])
         return super().request(method, path, body, query, content_type)
@@ -80,8 +83,8 @@ def test_pods_that_an_older_spec_does_not_want_stay(
     assert (server.deleted, server.made, server.status) == ([], [], None)
     assert (outcome.ok, outcome.changed) == (True, False)
     assert outcome.message == "the cache has an older spec of the job"
-    path = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"  # a list, as the operator may not get jobs
-    assert server.reads == [(path, {"fieldSelector": "metadata.name=example-job"})]
+    path = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs/example-job"  # no list, which the API server delays
+    assert server.reads == [(path, None)]
     assert outcome.requeue_after == CACHE_REQUEUE
 
 

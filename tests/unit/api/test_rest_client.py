@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 import urllib3
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
+from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client, transfers
+from ansible_collections.dljob.operator.plugins.module_utils.api.attempts import NoResponse
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
+from ansible_collections.dljob.operator.plugins.module_utils.api.steps import Steps, ask
 from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
 from ansible_collections.dljob.operator.plugins.module_utils.shared.boottime import boottime
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import ApiRequest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
 from support.certificates import write_certificate
@@ -40,6 +40,8 @@ class Server(ThreadingHTTPServer):
         self.ports: set[int] = set()
         """Of the client, one for each connection."""
         self.tokens: list[str] = []
+        self.ended = 0
+        """Connections that are closed."""
         self.closes = False
         """Whether the connection ends after the response, without a notice."""
         self.drops = False
@@ -48,6 +50,8 @@ class Server(ThreadingHTTPServer):
         """Of each response."""
         self.free = threading.Event()
         self.free.set()
+        self.on_answer: Callable[[], object] = lambda: None
+        """Called before each response."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -63,6 +67,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.drops:
             self.close_connection = True
             return
+        self.server.on_answer()
         status, body = self.server.answer
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **self.server.headers}.items():
@@ -73,8 +78,22 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _answer
 
+    def finish(self) -> None:
+        super().finish()
+        self.server.ended += 1
+
     def log_message(self, *_: object) -> None:
         pass
+
+
+@pytest.fixture(params=["libcurl", "urllib3"], autouse=True)
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each test runs with both."""
+    monkeypatch.setattr(transfers, "is_available", request.param == "libcurl")
+    return str(request.param)
+
+
+only_urllib3 = pytest.mark.parametrize("transport", ["urllib3"], indirect=True)
 
 
 @pytest.fixture
@@ -177,6 +196,7 @@ class Waited(threading.BoundedSemaphore):
     __enter__ = acquire
 
 
+@only_urllib3
 def test_a_write_that_waits_for_a_connection_is_not_sent_after_the_deadline(
     server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +216,7 @@ def test_a_write_that_waits_for_a_connection_is_not_sent_after_the_deadline(
     assert [path for _, path, *_ in server.asked] == ["/first"]
 
 
+@only_urllib3
 def test_no_connection_for_a_write_is_opened_for_longer_than_until_the_deadline(
     server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,100 +240,49 @@ def test_what_has_an_effect_at_each_try_is_not_repeated(
 
 
 REFUSED = urllib3.exceptions.NewConnectionError(None, "refused")  # type: ignore[arg-type]
-TLS = urllib3.exceptions.SSLError("EOF occurred in violation of protocol")
 LATE = urllib3.exceptions.ConnectTimeoutError(None, "timed out")
-NO_PROXY = urllib3.exceptions.ProxyError("refused", REFUSED)
-LATE_PROXY = urllib3.exceptions.ProxyError("timed out", LATE)
-LOST_PROXY = urllib3.exceptions.ProxyError("closed", OSError())
 
 
+@only_urllib3
 @pytest.mark.parametrize(
-    ("method", "error", "is_repeated"),
+    ("error", "was_sent", "timed_out"),
     [
-        *((method, REFUSED, True) for method in ("GET", "PUT", "DELETE", "POST", "PATCH")),
-        *((method, NO_PROXY, True) for method in ("DELETE", "POST")),
-        *((method, error, method == "DELETE") for method in ("DELETE", "POST") for error in (TLS, LOST_PROXY)),
-        *(("DELETE", error, False) for error in (LATE, LATE_PROXY)),
+        (REFUSED, False, False),
+        (LATE, True, True),
+        (urllib3.exceptions.SSLError("EOF occurred in violation of protocol"), True, False),
+        (urllib3.exceptions.ProxyError("refused", REFUSED), False, False),
+        (urllib3.exceptions.ProxyError("timed out", LATE), True, True),
+        (urllib3.exceptions.ProxyError("closed", OSError()), True, False),
     ],
 )
-def test_a_request_that_was_not_sent_or_that_may_be_sent_twice_is_repeated(
-    server: Server, kubeconfig: str, method: str, error: Exception, is_repeated: bool, monkeypatch: pytest.MonkeyPatch
+def test_what_an_error_of_urllib3_says_of_the_request(
+    kubeconfig: str, error: Exception, was_sent: bool, timed_out: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of several API servers behind an address may have died."""
+    seen: list[NoResponse] = []
+
+    def attempt(request: ApiRequest) -> Steps[dict[str, Any]]:
+        try:
+            yield request
+        except NoResponse as e:
+            seen.append(e)
+        return {}
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(rest_client, "answered", attempt)
     with connect(kubeconfig) as client:
-        send, left = client.connection.send, [error] * 3
-
-        def fail_first(*given: Any, **options: Any) -> Any:
-            if left:
-                raise left.pop()
-            return send(*given, **options)
-
-        monkeypatch.setattr(client.connection, "send", fail_first)
-        with contextlib.nullcontext() if is_repeated else pytest.raises(ApiError):
-            client.request(method, "/p")
-    assert len(server.asked) == is_repeated
-
-
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Those of the client. Beside them its clock passes whenever it is read."""
-    found: list[float] = []
-    reads = itertools.count()
-    clock = SimpleNamespace(sleep=found.append, monotonic=lambda: sum(found) + next(reads) / 100)
-    monkeypatch.setattr(rest_client, "time", clock)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("method", "status", "after", "repeated"),
-    [
-        ("GET", 429, "1", [1, 1]),
-        ("PUT", 429, "0", [0, 0, 0]),
-        ("DELETE", 503, "1", [1, 1]),
-        ("DELETE", 503, "2", [2]),
-        ("GET", 429, "3", []),
-        ("POST", 429, "1", []),
-        ("PATCH", 503, "1", []),
-        ("GET", 429, "", []),
-        ("GET", 429, "Sat, 28 Nov 2026 02:00:00 GMT", []),
-        ("GET", 500, "1", []),
-    ],
-)
-def test_a_request_is_repeated_after_the_time_for_which_the_api_server_asks(
-    server: Server, kubeconfig: str, pauses: list[float], method: str, status: int, after: str, repeated: list[float]
-) -> None:
-    server.answer = status, b"{}"
-    server.headers = {"Retry-After": after}
-    with connect(kubeconfig) as client, pytest.raises(ApiError) as caught:
-        client.request(method, "/p")
-    assert (caught.value.status, len(server.asked)) == (status, 1 + len(repeated))
-    assert pauses == repeated
-
-
-def test_a_request_whose_connection_is_lost_late_is_not_repeated(
-    server: Server, kubeconfig: str, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Four requests of 29 s would be two minutes."""
-    with connect(kubeconfig) as client:
-        send = client.connection.send
-
-        def take_long(*given: Any, **options: Any) -> Any:
-            pauses.append(2.0)
-            return send(*given, **options)
-
-        monkeypatch.setattr(client.connection, "send", take_long)
-        server.drops = True
-        with pytest.raises(ApiError, match="DELETE /p"):
-            client.request("DELETE", "/p")
-    assert len(server.asked) == 2
+        monkeypatch.setattr(client.connection, "send", fail)
+        client.request("GET", "/p")
+    assert [(one.was_sent, one.was_sent and one.timed_out) for one in seen] == [(was_sent, timed_out)]
 
 
 def test_a_write_that_the_api_server_postponed_is_not_sent_after_the_deadline(
-    server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
+    server: Server, kubeconfig: str, leader: WriteDeadline, transport: str
 ) -> None:
-    monkeypatch.setattr(rest_client.time, "sleep", lambda seconds: leader.extend(0.0))
+    server.on_answer = lambda: leader.extend(0.0)
     server.answer = 429, b"{}"
-    server.headers = {"Retry-After": "1"}
+    server.headers = {"Retry-After": "0" if transport == "urllib3" else "1"}
     with connect(kubeconfig) as client, pytest.raises(ApiError, match="no longer the leader"):
         client.request("DELETE", "/p", {})
     assert len(server.asked) == 1
@@ -355,16 +325,17 @@ def test_nothing_is_left_of_a_connection(kubeconfig: str, server: Server) -> Non
     assert not folder.exists()
 
 
-def test_a_connection_that_is_closed_is_not_kept(kubeconfig: str) -> None:
+def test_a_connection_that_is_closed_is_not_kept(kubeconfig: str, server: Server, transport: str) -> None:
     client = connect(kubeconfig)
     client.request("GET", "/p")
     pools = client.connection.pool.pools
-    assert len(pools) == 1
+    assert len(pools) == (transport == "urllib3")
     client.close()
     assert len(pools) == 0
     client.close()  # its folder is gone
+    until(lambda: server.ended == 1)
     with pytest.raises(RuntimeError):
-        client.executor.map([1, 2], print)
+        client.each([1, 2], lambda _: ask(ApiRequest("GET", "/p")))
 
 
 def test_certificates_of_the_kubeconfig_are_files_in_the_folder_that_is_removed(
@@ -410,10 +381,17 @@ def test_without_a_kubeconfig_the_account_of_the_pod_is_used(
 def test_requests_wait_for_a_free_connection(kubeconfig: str, server: Server) -> None:
     with connect(kubeconfig, connections=2) as client:
         for _ in range(3):
-            client.executor.map(range(6), lambda number: client.request("GET", f"/p{number}"))
-        with ThreadPoolExecutor(6) as threads:  # more than the client has connections
-            list(threads.map(lambda number: client.request("GET", f"/q{number}"), range(12)))
-    assert len(server.asked) == 30
+            client.each(range(6), lambda number: ask(ApiRequest("GET", f"/p{number}")))
+    assert len(server.asked) == 18
+    assert 1 <= len(server.ports) <= 2
+
+
+@only_urllib3
+def test_threads_wait_for_a_free_connection(kubeconfig: str, server: Server) -> None:
+    """Those of libcurl have connections of their own."""
+    with connect(kubeconfig, connections=2) as client, ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda number: client.request("GET", f"/q{number}"), range(12)))
+    assert len(server.asked) == 12
     assert 1 <= len(server.ports) <= 2
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.action import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Batch
 from support.recording_api import Api
@@ -42,6 +43,7 @@ def test_a_reconcile_knows_whether_users_wait_for_others(monkeypatch: pytest.Mon
     source = OneBatch(Batch("t", [{}], None, None, is_contended=True, changes=changes, since_taken=taken))
     own = {"cloud": "", "config_map": "c", "cluster_domain": "d"}
     action = reconcile.ActionModule.__new__(reconcile.ActionModule)
-    assert action._serve(source, Api(), own) == {"changed": False}  # noqa: SLF001 - without the socket of a worker
+    api = Api()
+    assert action._serve(source, Context(api, Reader(api)), own) == {"changed": False}  # noqa: SLF001 - without the socket of a worker
     assert [(one.is_contended, one.changes, one.since_taken) for one in contexts] == [(True, changes, taken)]
     assert len(source.reported) == 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import _ctypes
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +105,33 @@ def test_free_memory_in_the_middle_of_an_arena_is_returned() -> None:
 def test_without_glibc_nothing_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
     assert not allocator.start_trimming()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the advice is Linux's")
+def test_the_code_of_a_library_that_nothing_calls_is_dropped_and_returns(tmp_path: Path) -> None:
+    library = tmp_path / "unused.so"
+    shutil.copy(_ctypes.__file__, library)
+    with library.open("rb") as file:
+        os.fsync(file.fileno())  # what is not on the disk yet cannot be dropped
+    if subprocess.run(["stat", "-fc", "%T", tmp_path], capture_output=True, check=False).stdout.strip() == b"tmpfs":
+        pytest.skip("a file in memory has no other place")
+    program = f"""
+import ctypes
+from dljob_operator.allocator import drop_unused_code
+
+def resident(path={str(library)!r}):
+    with open("/proc/self/smaps") as maps:
+        blocks = maps.read().split("VmFlags")
+    return sum(int(b.split("Rss:")[1].split()[0]) for b in blocks if path in b and "r-xp" in b)
+
+library = ctypes.CDLL({str(library)!r})
+start = ctypes.cast(library.PyInit__ctypes, ctypes.c_void_p).value
+read = lambda: ctypes.string_at(start, 16_000)
+code = read()
+before = resident()
+drop_unused_code()
+after = resident()
+print(before > 0, after < before / 2, read() == code, resident() > after)
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.split() == ["True"] * 4

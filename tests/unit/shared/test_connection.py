@@ -125,10 +125,10 @@ def test_a_proxy_gets_the_whole_url(server: str) -> None:
 
 @pytest.mark.parametrize(("left", "seconds"), [(5.0, 2.5), (0.5, 0.25), (float("inf"), float("inf"))])
 def test_each_step_of_opening_a_connection_takes_at_most_half_of_what_is_left(left: float, seconds: float) -> None:
-    assert check_deadline(lambda: left, "POST /p") == seconds, "TCP and TLS are two steps"
+    assert check_deadline(lambda: left, ApiRequest("POST", "/p")) == seconds, "TCP and TLS are two steps"
 
 
 @pytest.mark.parametrize("left", [0.0, -1.0, float("-inf")])
 def test_no_connection_is_opened_for_a_write_that_is_too_late(left: float) -> None:
     with pytest.raises(TooLate, match=r"^POST /p was not sent: this operator is no longer the leader$"):
-        check_deadline(lambda: left, "POST /p")
+        check_deadline(lambda: left, ApiRequest("POST", "/p"))

@@ -140,7 +140,7 @@ class Bench:
         (SCRATCH / "samples.json").write_text(json.dumps(data, indent=1))
         titles = {peer.name: peer.title for peer in (peers.PEERS[0], *self.peers, *peers.PEERS)}
         samples = Samples(self.samples)
-        text = report.document(samples, titles, self.facts, self.context.sizes.replicas, self.left_out)
+        text = report.document(samples, titles, self.facts, self.context.sizes, self.left_out)
         self.output.write_text(text)
         rows = report.rows(samples, titles)
         self.output.with_suffix(".csv").write_text(as_csv(list(rows[0]) if rows else [report.WORKLOAD], rows))

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from devtools.build.images.compiled_shim import compiled_shim
-from devtools.lab.bench import tools, training_operator
-from devtools.lab.bench.workloads import OTHER_KINDS
+from devtools.lab.bench import plan, tools, training_operator
+from devtools.lab.bench.workloads import AT_STARTUP, OTHER_KINDS
 from devtools.paths import ROOT
 from devtools.testbed.operator import (
     ANSIBLE_OPERATOR,
@@ -47,6 +47,10 @@ class Limits:
     """Whether it runs the workloads with ``Sizes.most`` jobs."""
     lasting: bool = True
     """Whether it also runs the workloads after their creation: changes, a restart, finished jobs."""
+    large: bool = True
+    """Whether it runs the job with ``Sizes.large`` pods."""
+    once: tuple[str, ...] = ()
+    """The workloads that it runs once, after those of faster peers."""
     timeout: float = 300.0
     """Seconds after which a workload is stopped and its progress is reported."""
 
@@ -71,7 +75,9 @@ class Peer:
     rests_after: float = 0.0
     """Seconds without work after which it has freed what it needs no longer; the idle phase begins then."""
     kinds: tuple[str, ...] = ()
-    """The kinds of kubeflow.org/v1 that it reconciles besides MXJob."""
+    """The kinds of kubeflow.org/v1 that it reconciles besides MXJob, and AT_STARTUP."""
+    standby: str = ""
+    """What it prints when another process holds the Lease; "" if it has no flags for an election."""
     reconciles: str = ""
     """The metric that counts its reconciles of MXJobs, as a regular expression; a peer with a metric has the flag
     ``--metrics-bind-address``."""
@@ -80,13 +86,17 @@ class Peer:
 class Running(OperatorProcess):
     """A peer with a folder for its temporary files, which is gone at the end."""
 
-    def __init__(self, peer: Peer, kubeconfig: Path, scratch: Path) -> None:
+    def __init__(
+        self, peer: Peer, kubeconfig: Path, scratch: Path, arguments: Sequence[str] = (), ready: str = ""
+    ) -> None:
+        """``arguments`` are further ones, and ``ready`` is another text that it prints when it is ready."""
         self._reconciles = peer.reconciles
         self._metrics = f"127.0.0.1:{free_port()}" if peer.reconciles else ""
         self._temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=scratch))
         more = [f"--metrics-bind-address={self._metrics}"] if self._metrics else []
         super().__init__(
-            kubeconfig, scratch / f"{peer.name}.log", command=[*peer.command(), *more], ready=peer.ready,
+            kubeconfig, scratch / f"{peer.name}.log", command=[*peer.command(), *arguments, *more],
+            ready=ready or peer.ready,
             environment={"TMPDIR": str(self._temporary), **peer.environment}, folder=peer.folder, name=peer.name,
             keeps_log=True,
         )  # fmt: skip
@@ -119,6 +129,7 @@ def _ours(name: str, title: str, *arguments: str, limits: Limits = Limits(), kin
         READY,
         limits=limits,
         kinds=tuple(kinds),
+        standby="standing by",
         reconciles=r"dljob_reconciles_total\{",
         rests_after=65.0,  # workers that had no batch for a minute end
     )
@@ -135,6 +146,7 @@ def _training_operator(name: str, title: str, command: Callable[[], Sequence[str
         prepare=training_operator.prepare,
         clean_up=training_operator.clean_up,
         kinds=training_operator.KINDS,
+        standby="attempting to acquire leader lease",
         reconciles=training_operator.RECONCILES,
     )
 
@@ -157,7 +169,6 @@ def previous(checkout: Path) -> Peer:
         command=lambda: [str(python), *RUN[1:]],
         environment={"PATH": f"{python.parent}:{os.environ['PATH']}", "PYTHONPATH": ""},
         folder=checkout,
-        kinds=(),
     )
 
 
@@ -175,18 +186,18 @@ def ansible_operator(environment: Mapping[str, str] = os.environ) -> tuple[Peer,
         title="this operator with ansible-operator (not in CI)",
         command=lambda: bridge_command(binary, compiled_shim()),
         ready=BRIDGE_READY,
-        limits=Limits(lasting=False),
+        limits=Limits(lasting=False, large=False),
         reconciles="",
     )
     return (engine,)
 
 
 _OURS = (
-    _ours(OURS, "this operator", kinds=OTHER_KINDS),
+    _ours(OURS, "this operator", kinds=(*OTHER_KINDS, AT_STARTUP)),
     # what the option costs: a job of n pods has n + 1 Services, as with training-operator
     _ours(
         "dljob-operator-services", "this operator with a Service for each replica", "--services", "per-replica",
-        limits=Limits(heavy=False),
+        limits=Limits(heavy=False, once=plan.WORKLOADS),
     ),
 )  # fmt: skip
 PEERS: tuple[Peer, ...] = (
@@ -204,8 +215,23 @@ PEERS: tuple[Peer, ...] = (
         prepare=lambda kubeconfig: tools.baseline(),
     ),
     # more sequential jobs would measure its client limit; 1,000 jobs at once take seven minutes
-    _training_operator(DEFAULT, "", training_operator.default, Limits(singles=10, timeout=500.0, lasting=False)),
-    _training_operator(LIFTED, ", no client limits", training_operator.lifted, Limits()),
+    _training_operator(
+        DEFAULT,
+        "",
+        training_operator.default,
+        Limits(singles=10, timeout=500.0, lasting=False, large=False, once=plan.WORKLOADS),
+    ),
+    _training_operator(LIFTED, ", no client limits", training_operator.lifted, Limits(once=plan.LARGE)),
+    # The stock Ansible way: a role of kubernetes.core tasks, a new ansible-runner for each job. The events and the
+    # command line are ansible-operator's; its Go binary, which adds a caching proxy, is not used. kubernetes.core
+    # comes from the project's environment (hack/devtools/build/collection/dependencies.py).
+    Peer(
+        STOCK,
+        "stock Ansible (cold ansible-runner)",
+        _program("stock/cold_operator.py"),
+        limits=Limits(singles=2, jobs=6, replicas=0, heavy=False, lasting=False, once=plan.WORKLOADS, timeout=300.0),
+        reports_running=False,
+    ),
     Peer(
         "kopf",
         f"kopf {tools.KOPF.removeprefix('kopf==')}",
@@ -215,18 +241,8 @@ PEERS: tuple[Peer, ...] = (
         ],
         "Initial authentication has finished",
         environment={"PYTHONPATH": str(tools.packages(tools.KOPF))},
-        limits=Limits(lasting=False, timeout=180.0),
+        limits=Limits(heavy=False, lasting=False, once=plan.WORKLOADS, timeout=180.0),
         prepare=lambda kubeconfig: tools.ensure(tools.KOPF),
-    ),
-    # The stock Ansible way: a role of kubernetes.core tasks, a new ansible-runner for each job. The events and the
-    # command line are ansible-operator's; its Go binary, which adds a caching proxy, is not used. kubernetes.core
-    # comes from the project's environment (hack/devtools/build/collection/dependencies.py).
-    Peer(
-        STOCK,
-        "stock Ansible (cold ansible-runner)",
-        _program("stock/cold_operator.py"),
-        limits=Limits(singles=2, jobs=6, replicas=0, heavy=False, lasting=False, timeout=300.0),
-        reports_running=False,
     ),
 )
 """Every peer, in the order of the first round and of the report."""

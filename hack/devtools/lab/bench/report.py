@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from devtools.lab.bench import peers
 from devtools.lab.bench.goals import goals
 from devtools.lab.bench.measures import NOTHING, Samples, mean, ratio, seconds, time_of
+from devtools.lab.bench.workloads import Sizes
 from devtools.testbed.report import listed, table
 
 OURS = next(peer.title for peer in peers.PEERS if peer.name == peers.OURS)
@@ -34,7 +35,7 @@ def _row(samples: Samples, workload: str, peer: str, title: str) -> Mapping[str,
         WORKLOAD: workload,
         PEER: title,
         "jobs of pods": f"{found[0].jobs} of {found[0].pods // jobs}",
-        "rounds": str(len(found)),
+        "rounds": str(len({s.round for s in found})),
         TIME: ("> " if cut else "") + seconds(time.median if time else None),
         "lowest to highest": f"{seconds(time.low)} to {seconds(time.high)}" if time else NOTHING,
         BY_OURS: ratio(ours.median if ours else None, time.median if time else None),
@@ -71,7 +72,7 @@ def document(
     samples: Samples,
     titles: Mapping[str, str],
     facts: Mapping[str, str],
-    replicas: Sequence[int],
+    sizes: Sizes,
     left_out: Sequence[str],
 ) -> str:
     """RESULTS.md."""
@@ -80,7 +81,7 @@ def document(
         "",
         "Written by the benchmark; all numbers are from one run on one machine.",
         "Times are seconds from the API server's acceptance of a job until its pods exist, the median of the rounds.",
-        "In the goals, the ratio of the most different rounds is in parentheses.",
+        "In the goals, the ratio of the most different rounds is in parentheses; one of a single sample says so.",
         "[RESULTS.csv](RESULTS.csv) has a row for each workload and peer, and [README.md](README.md) describes both.",
         "",
         *listed(facts),
@@ -89,11 +90,11 @@ def document(
         "",
         *table(
             ("goal", "found", "reached"),
-            ((goal.text, goal.found, goal.result) for goal in goals(samples, replicas)),
+            ((goal.text, goal.found, goal.result) for goal in goals(samples, sizes)),
         ),
         "",
         "`tests/e2e/test_no_op.py` tests that a reconcile with nothing to do reads nothing either (5.).",
-        "The growth to 10,000 jobs (6.) is a separate run: [GROWTH.md](GROWTH.md).",
+        "The growth to 10,000 jobs (6., 13.) is a separate run: [GROWTH.md](GROWTH.md).",
         "",
         "## The workloads",
         "",

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import json
+import os
+import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +24,17 @@ from devtools.lab.bench.peers import Peer, Running
 from devtools.lab.bench.workloads import SMALLEST, Sizes
 from devtools.testbed import account, usage
 from devtools.testbed.client import JSON, MERGE, Client, Refused
+from devtools.testbed.cluster.kwok import node_name
 from devtools.testbed.ground import PODS, Ground, clear, until
+from devtools.testbed.jobs import kind_of
 
 _WIDTH = 8
+_ELECTION = (
+    "--leader-elect", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+)  # fmt: skip
+"""This operator's defaults, for every peer."""
+_POLL = 0.02
 _GONE = 300.0
 """Seconds for the end of a workload's objects."""
 
@@ -81,39 +93,40 @@ class Session:
 
     def run(self) -> Iterator[Sample]:
         with self._in_namespace() as observer:
-            running = self._start()
+            self._start()
             try:
-                self._warm_up(running, observer)
+                self._warm_up(self._process, observer)
                 for workload in self._planned.workloads:
-                    if workload == plan.RESTART:
-                        running.__exit__()
-                        running = self._start(wait=False)
-                        yield self._restart(running, observer)
-                    else:
-                        yield from self._one(workload, observer)
-                    running.check()
+                    yield from self._one(workload, observer)
+                    self._process.check()
                     if workload in plan.LIGHT:
                         self._clear()
             finally:
-                running.__exit__()
+                self._process.__exit__()
 
     # --- the peer and its namespace
 
     @property
-    def _pid(self) -> int:
+    def _process(self) -> Running:
         assert self._running is not None
-        return self._running.pid
+        return self._running
+
+    @property
+    def _pid(self) -> int:
+        return self._process.pid
 
     @property
     def _kinds(self) -> tuple[str, ...]:
         """The kinds whose jobs this session creates."""
         planned = self._planned.workloads
         others = self._peer.kinds if plan.KINDS in planned else ()
-        large = (workloads.LARGE_KIND,) if plan.BESIDE in planned else ()
-        return tuple(dict.fromkeys(("MXJob", *others, *large)))
+        large = (workloads.LARGE_KIND,) if {plan.LONG, *plan.LARGE} & set(planned) else ()
+        # the watch of MPIJobs sees those of every version
+        return tuple(kind for kind in dict.fromkeys(("MXJob", *others, *large)) if kind != workloads.AT_STARTUP)
 
-    def _start(self, wait: bool = True) -> Running:
-        running = Running(self._peer, self._context.ground.kubeconfig, self._context.ground.folder).__enter__()
+    def _start(self, wait: bool = True, arguments: Sequence[str] = (), ready: str = "") -> None:
+        ground = self._context.ground
+        running = Running(self._peer, ground.kubeconfig, ground.folder, arguments, ready).__enter__()
         self._running = running
         if wait:
             try:
@@ -121,7 +134,6 @@ class Session:
             except BaseException:
                 running.__exit__()
                 raise
-        return running
 
     @contextmanager
     def _in_namespace(self) -> Iterator[Observer]:
@@ -182,7 +194,7 @@ class Session:
         sizes, peer = self._context.sizes, self._peer
         match workload:
             case plan.IDLE:
-                time.sleep(min(peer.rests_after, sizes.longest_rest))
+                self._rest()
                 yield self._idle()
             case plan.ONE | plan.ALONE:
                 yield self._singles(workload, observer, plan.count(sizes.singles, peer.limits.singles))
@@ -194,12 +206,19 @@ class Session:
                     self._clear()
             case plan.REPLICAS:
                 for size in plan.replica_sizes(peer, sizes):
-                    yield self._bulk(f"{size} replicas", observer, 1, size)
+                    yield self._bulk(workloads.of_replicas(size), observer, 1, size)
                     self._clear()
             case plan.MOST:
                 yield self._bulk(workload, observer, plan.count(sizes.most, peer.limits.jobs), SMALLEST)
             case plan.CHANGE:
                 yield self._changes(observer)
+            case plan.RESTART:
+                self._process.__exit__()
+                yield self._reaction(workload, observer, lambda: self._start(wait=False))
+            case plan.FAILOVER:
+                yield from self._failovers(observer)
+            case plan.LONG:
+                yield self._long_specs(observer)
             case plan.FINISHED:
                 yield from self._after_finish(observer)
             case plan.GROWTH:
@@ -207,7 +226,9 @@ class Session:
             case plan.BESIDE:
                 yield from self._beside(observer, plan.count(sizes.beside, peer.limits.singles))
             case plan.HUGE:
-                yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
+                large = [workloads.large_job(self._prefix(), sizes.large)]
+                yield self._at_once(workloads.of_replicas(sizes.large), large, sizes.large, observer)
+                self._clear()
 
     def _beside(self, observer: Observer, count: int) -> Iterator[Sample]:
         """Jobs one after the other, without a large job and while one is being created."""
@@ -299,21 +320,79 @@ class Session:
         wall = None if None in delays else sum(filter(None, delays))
         return self._sample(plan.CHANGE, len(names), len(names), **meter.used(), all_pods=tuple(delays), wall=wall)
 
-    def _restart(self, running: Running, observer: Observer) -> Sample:
-        """Restart the peer while the jobs exist, and create a new one at once. Times are from the start."""
+    def _reaction(self, workload: str, observer: Observer, begin: Callable[[], object]) -> Sample:
+        """A new job after ``begin``, among those that exist. Times are from then; CPU time is until its pods exist."""
         present = len(self._present())
         (job,) = workloads.jobs(self._prefix(), 1, self._context.ground.nodes)
         name = job["metadata"]["name"]
-        began, meter = time.monotonic(), self._meter()
+        begin()
+        began, meter, before = time.monotonic(), self._meter(), usage.cpu_seconds(self._pid)
         self._submit([job], observer)
         came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._context.timeout(self._peer))
         wall = time.monotonic() - began if came else None
-        cpu = usage.cpu_seconds(self._pid)
-        running.wait_ready()
+        cpu = usage.cpu_seconds(self._pid) - before
+        self._process.wait_ready()
         self._quiet()
-        extra = {"present": present, "cpu_until_quiet": usage.cpu_seconds(self._pid)}
+        extra = {"present": present, "cpu_until_quiet": usage.cpu_seconds(self._pid) - before}
         used = {**meter.used(), "cpu": cpu, "seconds": time.monotonic() - began}
-        return self._sample(plan.RESTART, 1, SMALLEST, **used, all_pods=(wall,), wall=wall, extra=extra)
+        return self._sample(workload, 1, SMALLEST, **used, all_pods=(wall,), wall=wall, extra=extra)
+
+    def _failovers(self, observer: Observer) -> Iterator[Sample]:
+        """Leaders are killed, or stop and release the Lease, and each time a new job is created at once."""
+        arguments = (*_ELECTION, f"--leader-election-namespace={self._namespace}")
+        self._process.__exit__()
+        self._start(arguments=arguments)
+        for workload in (plan.FAILOVER, plan.HANDOVER) * self._context.sizes.failovers:
+            leader = self._process
+            try:
+                self._start(arguments=arguments, ready=self._peer.standby)
+                self._until_at_rest()
+                end = leader.kill if workload == plan.FAILOVER else functools.partial(self._release, leader)
+                yield self._reaction(workload, observer, end)
+            finally:
+                leader.__exit__()
+
+    def _release(self, leader: Running) -> None:
+        """Stop the leader, and wait until the Lease is no longer its own."""
+        held = self._holders()
+        os.kill(leader.pid, signal.SIGTERM)
+        deadline = time.monotonic() + self._context.timeout(self._peer)
+        while self._holders() == held and time.monotonic() < deadline:
+            time.sleep(_POLL)
+
+    def _holders(self) -> list[str]:
+        leases = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
+        return [one["spec"].get("holderIdentity", "") for one in self._client.request("GET", leases)["items"]]
+
+    def _until_at_rest(self) -> None:
+        """Wait until the process uses less than a twentieth of a core, as after its start."""
+        pause = self._context.sizes.settle_seconds
+        for _ in range(10):
+            before = usage.cpu_seconds(self._pid)
+            time.sleep(pause)
+            if usage.cpu_seconds(self._pid) - before < pause / 20:
+                return
+
+    def _long_specs(self, observer: Observer) -> Sample:
+        """What jobs with long specs add to the memory of a peer that has no more work."""
+        sizes, nodes = self._context.sizes, self._context.ground.nodes
+        prefix = self._prefix()
+        if plan.IDLE not in self._planned.workloads:
+            self._rest()
+        made = [
+            workloads.long_job(f"{prefix}-{number:04d}", sizes.long_bytes, node_name(number % nodes))
+            for number in range(sizes.long_jobs)
+        ]
+        before = usage.use_of(self._pid).pss
+        sample = self._at_once(plan.LONG, made, 1, observer)
+        self._rest()
+        after = usage.use_of(self._pid).pss
+        spec_bytes = sum(len(json.dumps(job["spec"], separators=(",", ":"))) for job in made)
+        return replace(sample, extra={"before": before, "after": after, "spec_bytes": spec_bytes})
+
+    def _rest(self) -> None:
+        """Wait until the peer has freed what it needs no longer."""
+        time.sleep(min(self._peer.rests_after, self._context.sizes.longest_rest))
 
     def _after_finish(self, observer: Observer) -> Iterator[Sample]:
         """Let every scheduler pod succeed; when all jobs have finished, create new ones one by one."""
@@ -338,7 +417,8 @@ class Session:
 
     def _submit(self, made: Sequence[dict[str, Any]], observer: Observer) -> None:
         def post(job: dict[str, Any]) -> None:
-            self._client.request("POST", workloads.collection(job["kind"], self._namespace), job, JSON)
+            kind = kind_of(job["apiVersion"], job["kind"])
+            self._client.request("POST", kind.collection(self._namespace), job, JSON)
             observer.accepted(job["metadata"]["name"], time.monotonic())
 
         if len(made) == 1:
@@ -359,8 +439,7 @@ class Session:
     def _measured(
         self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer
     ) -> Iterator[Callable[[], Sample]]:
-        assert self._running is not None
-        reconciles = self._running.reconciles()
+        reconciles = self._process.reconciles()
         meter = self._meter()
         result: list[Sample] = []
         with usage.PeakMemory(self._pid) as peak:
@@ -371,7 +450,7 @@ class Session:
         result.append(
             self._sample(
                 workload, len(made), len(made) * pods, **meter.used(), **_times(names, pods, observer),
-                pods_made=observer.made(names), reconciles=self._running.reconciles() - reconciles,
+                pods_made=observer.made(names), reconciles=self._process.reconciles() - reconciles,
             )
         )  # fmt: skip
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
 
-from dljob_operator.engine.cache.packing import AsDict, Packing
+from dljob_operator.engine.cache.packing import Packed, Packing
 from dljob_operator.engine.cache.predicates import Change, owner_uid, uid_of
 from dljob_operator.engine.cache.transforms import Object
 
@@ -19,16 +19,19 @@ _Owner = tuple[str, str]
 """A UID, and the namespace of what it controls. Anyone may write a reference to it, or a label, elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Record:
-    """One object, and the keys under which it is found."""
+    """One object, and the keys under which it is found. Only the thread that changes the store changes a record."""
 
     name: _Name
     uid: str
     owner: _Owner | None
     job: _Owner | None
     """Of a pod that a batch Job controls: the job in its label."""
-    packed: Any
+    packed: Packed
+
+    def has_keys_of(self, other: _Record) -> bool:
+        return (self.name, self.uid, self.owner, self.job) == (other.name, other.uid, other.owner, other.job)
 
 
 class _Index:
@@ -60,7 +63,7 @@ class Store:
     change what it returns. `packing` is how it keeps them."""
 
     def __init__(self, packing: Packing | None = None) -> None:
-        self._packing = packing or AsDict()
+        self._packing = packing or Packing()
         self._lock = threading.Lock()
         self._by_name: dict[_Name, _Record] = {}
         self._by_uid: dict[str, _Record] = {}
@@ -74,6 +77,11 @@ class Store:
         with self._lock:
             record = self._by_uid.get(uid)
         return None if record is None else self._object(record)
+
+    def name_of(self, uid: str) -> tuple[str, str] | None:
+        """Return the namespace ("" for none) and the name of an object, for which nothing is unpacked."""
+        record = self._by_uid.get(uid)
+        return None if record is None else record.name
 
     def owned(self, uid: str, namespace: str) -> Sequence[Object]:
         """Return the objects that the object `uid` controls in a namespace ("" for none), sorted by name."""
@@ -97,11 +105,11 @@ class Store:
         with self._lock:
             return sorted(self._by_owner.keys())
 
-    def all(self) -> list[Object]:
-        """Return all objects, sorted by name."""
+    def all(self) -> Iterator[Object]:
+        """Yield all objects, sorted by name: of those that there are now each as it is when its turn comes."""
         with self._lock:
             records = [self._by_name[name] for name in sorted(self._by_name)]
-        return list(self._packing.unpack_all(record.packed for record in records))
+        return map(self._object, records)
 
     def count(self, uid: str, namespace: str) -> int:
         """Return how many objects the object `uid` controls in a namespace ("" for none).
@@ -169,9 +177,17 @@ class Store:
         return self._packing.unpack(record.packed)
 
     def _put(self, record: _Record) -> _Record | None:
-        old = self._by_name.get(record.name)
-        if old is not None:
-            self._drop(old)
+        """Store a record, and return what its name had before."""
+        known = self._by_name.get(record.name)
+        old = None if known is None else copy.copy(known)
+        if known is not None:
+            if known.has_keys_of(record):
+                known.packed = record.packed
+                return old
+            self._drop(known)
+        sibling = next(iter(self._by_owner.of(record.owner).values()), None) if record.owner else None
+        if sibling is not None and sibling.owner is not None:  # share its strings
+            record.owner, record.name = sibling.owner, (sibling.owner[1], record.name[1])
         self._by_name[record.name] = record
         self._by_uid[record.uid] = record
         self._by_owner.add(record.owner, record)

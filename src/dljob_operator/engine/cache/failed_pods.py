@@ -37,13 +37,12 @@ class FailedPods:
     def pod_changed(self, change: Change) -> None:
         """Note the state of a pod, which is deleted if `change.new` is None."""
         pod = change.obj
-        owner = owner_uid(pod)
-        if owner is None or not is_of_batch_job(pod) or not _has_failed(pod):
+        if not _has_failed(pod) or not is_of_batch_job(pod):
             return
         text = text_of({**pod, FAILED_BEFORE: True})
         if len(text) > _LONGEST:
             return
-        key = owner, namespace_of(pod)
+        key = owner_uid(pod) or "", namespace_of(pod)
         with self._lock:
             self._texts[key] = text
             self._texts.move_to_end(key)

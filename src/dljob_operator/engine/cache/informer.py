@@ -31,7 +31,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.engine.cache import nesting
 from dljob_operator.engine.cache.cache import Store
-from dljob_operator.engine.cache.packing import AsDict, Packing
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.transforms import Object, Transform
 from dljob_operator.engine.cache.watch_health import LIST_AGAIN_AFTER, WatchHealth
@@ -74,8 +73,6 @@ class WatchSource:
     """Whether users write these objects themselves, so that their nesting is checked."""
     page_size: int = PAGE_SIZE
     """Objects in one response of a list."""
-    packing: Callable[[], Packing] = AsDict
-    """How the store keeps the objects."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ class Informer:
         self.source = source
         self.what = f"{what} in namespace {namespace}" if namespace else what
         self._log_fields = {"resource": what, "namespace": namespace or None}
-        self.store = Store(source.packing())
+        self.store = Store()
         self.synced = threading.Event()
         self.has_synced = threading.Event()
         self.missing_now = False

@@ -23,15 +23,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from dljob_operator import logs
 from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.cluster_info import ClusterInfoWatcher
+from dljob_operator.engine.cache.decoding import decoding_of
 from dljob_operator.engine.cache.failed_pods import FailedPods
 from dljob_operator.engine.cache.ignored_jobs import IgnoredJobs
 from dljob_operator.engine.cache.informer import Informer, WatchSource
 from dljob_operator.engine.cache.kind_index import KindIndex
-from dljob_operator.engine.cache.packing import AsText
 from dljob_operator.engine.cache.predicates import (
     Change,
     custom_predicate,
-    is_in_namespace_of,
     is_leaving,
     namespace_of,
     owned_predicate,
@@ -83,6 +82,10 @@ class WatchedKind:
 
     def get(self, uid: str) -> Object | None:
         return next((obj for one in self.informers if (obj := one.store.get(uid)) is not None), None)
+
+    def name_of(self, uid: str) -> tuple[str, str] | None:
+        """The namespace and the name of a job, for which nothing is unpacked."""
+        return next((name for one in self.informers if (name := one.store.name_of(uid)) is not None), None)
 
 
 class InformerSet:
@@ -195,11 +198,10 @@ class InformerSet:
 
     def name_of(self, uid: str) -> str:
         """Return how users know a job, its UID if the cache lacks it."""
-        found = self.find(uid)
-        if found is None:
-            return uid
-        kind, obj = found
-        return f"{kind.watch.gvk} {namespace_of(obj)}/{obj['metadata']['name']}"
+        for kind in self._kinds_of.of(uid):
+            if (name := kind.name_of(uid)) is not None:
+                return f"{kind.watch.gvk} {'/'.join(name)}"
+        return uid
 
     def jobs(self) -> Iterator[tuple[str, Object]]:
         """Yield all jobs with their targets' names."""
@@ -222,7 +224,7 @@ class InformerSet:
         for owned, informers in self._owned.items():
             for informer in informers if kinds else ():
                 for uid, namespace in informer.store.owners():
-                    if self.find(uid) is None:
+                    if all(kind.name_of(uid) is None for kind in self._kinds_of.of(uid)):
                         for obj in informer.store.owned(uid, namespace):
                             yield from _orphan(kinds, OWNED_KINDS[owned], obj)
 
@@ -297,7 +299,8 @@ class InformerSet:
 
     def _owned_informers(self, kind: OwnedKind) -> list[Informer]:
         sources = [self._source_of(kind, namespace) for namespace in self._settings.namespaces or ("",)]
-        return [Informer(self._api, source, lambda change: self._owned_changed(kind, change)) for source in sources]
+        api = self._api.decoding(decoding_of(kind.cached or {}))
+        return [Informer(api, source, lambda change: self._owned_changed(kind, change)) for source in sources]
 
     def _source_of(self, kind: OwnedKind, namespace: str) -> WatchSource:
         api_resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
@@ -305,7 +308,6 @@ class InformerSet:
             return WatchSource(
                 *(api_resource.plural, lambda: api_resource, transform, namespace, MANAGED),
                 page_size=_PER_PAGE,
-                packing=AsText,
             )
         name = f"{kind.plural}.{kind.group}"
         return WatchSource(
@@ -313,7 +315,6 @@ class InformerSet:
             missing=f"the cluster has no {name}, and jobs wait for it: {kind.remedy}",
             optional=True,
             page_size=_PER_PAGE,
-            packing=AsText,
             without=f"; the operator does not see when a {kind.kind} is deleted or changed",
         )
 
@@ -348,12 +349,13 @@ class InformerSet:
 
     def _owned_by_changed(self, owner: str, kind: OwnedKind, change: Change) -> None:
         for watched in self._kinds_of.of(owner):
-            job = watched.get(owner)
-            if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):
+            job, namespace = watched.name_of(owner), namespace_of(change.obj)
+            # An owner reference from another namespace is forged.
+            if job is not None and job[0] == namespace and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
-                owned = self._count(kind.name, owner, namespace_of(job))
+                owned = self._count(kind.name, owner, namespace)
                 cause = (uid_of(change.obj), version)
-                self._events.add(owner, flow_of(target_name(watched.watch), job), cause=cause, owned=owned)
+                self._events.add(owner, Flow(target_name(watched.watch), namespace), cause=cause, owned=owned)
 
     def _cluster_info_changed(self) -> None:
         """Requeue all unfinished jobs, because any of them may wait for this change.

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.json_codec import loads
 
 from dljob_operator import logs
 
@@ -26,14 +28,14 @@ _TOKEN = re.compile(rb'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(?P<key>:)?|(?P<o
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 
-def read_event(line: bytes) -> dict[str, Any]:
-    """A watch event; of one that is nested too deeply to be decoded its type and the identity of the object.
+def read_event(line: bytes, decode: Callable[[bytes], Any] = loads) -> dict[str, Any]:
+    """A watch event as `decode` returns it; of one that is nested too deeply its type and the identity of the object.
 
     Raises RecursionError where such an event has none. To list again instead would take as long as the kind has
     objects, with each change of one of them.
     """
     try:
-        event: dict[str, Any] = json.loads(line)
+        event: dict[str, Any] = decode(line)
     except RecursionError:
         type_, metadata = _outline(line, "object", "metadata")
         event = {"type": type_, UNREADABLE: True, "object": {"metadata": metadata}}

@@ -51,11 +51,6 @@ def owner_uid(obj: Object) -> str | None:
     return None if reference is None else str(reference["uid"])
 
 
-def is_in_namespace_of(obj: Object, job: Object) -> bool:
-    """Whether an object is in the namespace of a job. An owner reference from another namespace is forged."""
-    return bool(obj["metadata"].get("namespace") == job["metadata"].get("namespace"))
-
-
 def uid_of(obj: Object) -> str:
     uid: str = obj["metadata"]["uid"]
     return uid

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 Object = dict[str, Any]
 Transform = Callable[[Object], Object]
 
-_METADATA = (
+METADATA = (
     "name",
     "namespace",
     "uid",
@@ -23,7 +23,10 @@ _METADATA = (
     "deletionGracePeriodSeconds",
     "finalizers",
     "creationTimestamp",
+    "resourceVersion",
+    "annotations",
 )
+"""What may be kept of the metadata of an owned object."""
 
 
 def owned(fields: Mapping[str, Any]) -> Transform:
@@ -58,8 +61,8 @@ def custom(obj: Object) -> Object:
 
 def _metadata(obj: Object) -> Object:
     metadata = obj.get("metadata", {})
-    kept = _pick(metadata, (*_METADATA, "resourceVersion"))
-    annotations = metadata.get("annotations") or {}
+    kept = _pick(metadata, METADATA)
+    annotations = kept.pop("annotations", None) or {}
     own = {
         key: value for key, value in annotations.items() if key.startswith(OWN_PREFIX) or key == ANNOTATION_POD_GROUP
     }

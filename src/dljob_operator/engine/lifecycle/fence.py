@@ -16,6 +16,8 @@ class Runs(Protocol):
     @property
     def changes(self) -> ChangeCounter: ...
 
+    def prepare(self, target: str) -> None: ...
+
     def run(self, request: RunRequest) -> RunResult: ...
 
     def results(self, request: RunRequest) -> Iterator[RunResult]: ...
@@ -33,6 +35,9 @@ class FencedRunner:
     @property
     def changes(self) -> ChangeCounter:
         return self._runner.changes
+
+    def prepare(self, target: str) -> None:
+        self._runner.prepare(target)
 
     def run(self, request: RunRequest) -> RunResult:
         return self._runner.run(request) if self._leads() else _not_started()

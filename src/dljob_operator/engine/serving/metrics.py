@@ -31,7 +31,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dljob_operator.engine.cache.predicates import Change
+from dljob_operator.engine.cache.predicates import Change, uid_of
 from dljob_operator.engine.cache.transforms import Object
 
 CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
@@ -72,6 +72,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._now = now
         self._began = self._seconds_now()
+        self._jobs_there: dict[tuple[str, str], tuple[str, str, str]] = {}
+        self._labels: dict[tuple[str, str, str], tuple[str, str, str]] = {}
 
         def counter(name: str, text: str, labels: Iterable[str]) -> Counter:
             return Counter(name, text, labels, registry=self.registry)
@@ -97,7 +99,12 @@ class Metrics:
 
     def job_changed(self, kind: str, change: Change) -> None:
         """Count a change of a watched job. A list reports old jobs as new; creationTimestamp distinguishes them."""
-        namespace = change.obj["metadata"].get("namespace", "")
+        namespace, key = change.obj["metadata"].get("namespace", ""), (kind, uid_of(change.obj))
+        if change.new is None:
+            self._jobs_there.pop(key, None)
+        else:
+            labels = namespace, kind, str(_status(change.new).get("state") or "")
+            self._jobs_there[key] = self._labels.setdefault(labels, labels)
         for event, amount in self._events(change):
             self._jobs[event].labels(namespace, kind).inc(amount)
             if self._frameworks is not None:
@@ -128,20 +135,20 @@ class Metrics:
     def reconciled(self, kind: str, *, ok: bool) -> None:
         self._reconciles.labels(kind, "ok" if ok else "failed").inc()
 
-    def watch(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
-        """Call `jobs` for (kind, job) pairs and `waiting` for the length of the queue at each scrape.
+    def watch(self, waiting: Callable[[], int]) -> None:
+        """Show the jobs that there are, and call `waiting` for the length of the queue, at each scrape.
 
         Jobs that are created from now on count as new: a standby that takes over does not count those of its leader.
         """
         self._began = self._seconds_now()
-        self.registry.register(_CurrentJobs(jobs, waiting))
+        self.registry.register(_CurrentJobs(lambda: Tally(list(self._jobs_there.values())), waiting))
 
 
 class _CurrentJobs(Collector):
     """The gauges that are computed at each scrape."""
 
-    def __init__(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
-        self._jobs = jobs
+    def __init__(self, tally: Callable[[], Tally[tuple[str, str, str]]], waiting: Callable[[], int]) -> None:
+        self._tally = tally
         self._waiting = waiting
 
     def describe(self) -> Iterator[Metric]:
@@ -149,12 +156,8 @@ class _CurrentJobs(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        tally = Tally(
-            (job["metadata"].get("namespace", ""), kind, str(_status(job).get("state") or ""))
-            for kind, job in self._jobs()
-        )
         there = GaugeMetricFamily("dljob_jobs", "Jobs that there are", labels=("namespace", "kind", "state"))
-        for labels, count in sorted(tally.items()):
+        for labels, count in sorted(self._tally().items()):
             there.add_metric(labels, count)
         yield there
         yield GaugeMetricFamily("dljob_queue_jobs", "Jobs that wait for a run", value=self._waiting())

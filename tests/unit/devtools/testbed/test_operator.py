@@ -37,6 +37,15 @@ def test_all_processes_of_a_peer_are_stopped(tmp_path: Path) -> None:
     assert os.getpid() in usage.tree(os.getpid())
 
 
+def test_nothing_is_stopped_by_the_id_of_a_killed_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have that id by then."""
+    with OperatorProcess(
+        tmp_path / "k", tmp_path / "log", command=[sys.executable, "-c", "import time; time.sleep(60)"]
+    ) as operator:
+        operator.kill()
+        monkeypatch.setattr(usage, "tree", lambda root: pytest.fail("it looked for processes"))
+
+
 def test_a_peer_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -> None:
     with (
         process("raise SystemExit('no such luck')", tmp_path) as running,

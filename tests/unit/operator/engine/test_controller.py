@@ -53,6 +53,10 @@ class Runner:
         self.finalized = OK
         self.closed = False
         self.requested = threading.Event()
+        self.prepared: list[str] = []
+
+    def prepare(self, target: str) -> None:
+        self.prepared.append(target)
 
     def run(self, request: RunRequest) -> RunResult:
         self.finalizing.append(request)
@@ -134,6 +138,16 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 # --- runs
+
+
+@pytest.mark.parametrize(("entry", "prepared"), [(LONG_LIVED, [str(ECHO)]), (BATCHABLE, [])])
+def test_a_long_lived_worker_starts_when_the_first_job_of_its_kind_is_listed(
+    make: Make, entry: dict[str, Any], prepared: list[str]
+) -> None:
+    bench = make(Watch(ECHO, vars=entry))
+    bench.add()
+    bench.add("letters", "2")
+    assert bench.runner.prepared == prepared
 
 
 def test_a_job_is_run_with_its_variables_and_gets_its_conditions(make: Make) -> None:

@@ -224,7 +224,7 @@ def test_a_list_that_cannot_be_decoded_has_the_identity_of_the_objects_to_blame(
     items = [plain, {"metadata": metadata, "spec": deep}]
     server.respond = lambda one: one.answer({"metadata": {"resourceVersion": "7"}, "items": items})
 
-    def too_deep(status: int, data: bytes) -> dict[str, Any]:
+    def too_deep(*_: Any) -> dict[str, Any]:
         raise RecursionError
 
     monkeypatch.setattr(kube, "decode", too_deep)

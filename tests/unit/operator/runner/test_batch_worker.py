@@ -7,7 +7,7 @@ import signal
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -191,6 +191,21 @@ def test_the_work_source_reads_adjacent_frames_and_writes_results() -> None:
     assert len(list(FrameReader().feed(os.read(result_read, 65536)))) == 2
     for fd in (work_read, result_read, result_write):
         os.close(fd)
+
+
+def test_the_first_batch_of_a_role_that_was_loaded_later_brings_its_declaration() -> None:
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Declaration
+
+    from dljob_operator.runner.messages import Frame
+
+    (work_read, work_write), declaration = os.pipe(), Declaration({"says": "hello"}, {"a": "b"})
+    header = {"declaration": asdict(declaration)}
+    os.write(work_write, Frame(header, ask().to_body()).encode() + Frame({}, ask().to_body()).encode())
+    os.close(work_write)
+    known = {"other": Declaration({}, {})}
+    assert [batch.declaration for batch in PipeWorkSource(work_read, -1, known).work()] == [declaration] * 2
+    assert list(known) == ["other"]
+    os.close(work_read)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import os
 import signal
 import socket
@@ -93,6 +94,38 @@ def test_one_worker_serves_two_roles_each_with_its_declaration(client: RunnerCli
     one, two = _words(client.run(_request("one"))), _words(client.run(_request("two")))
     assert one[0] == two[0], "the same process"
     assert (one[1:], two[1:]) == (["one", "ONE", "ONE.txt"], ["two", "TWO", "TWO.txt"])
+
+
+def test_a_role_that_is_loaded_for_its_first_batch_is_served_by_the_worker_that_there_is(targets: list[Target]) -> None:
+    """The requests come before the fork server is ready, so it loads the second role while the first one's batch runs."""
+    client = RunnerClient(targets, 1, idle=600)
+    runs = [client.submit(_request(target, 0.5)) for target in ("one", "two")]
+    client.start()
+    try:
+        one, two = (_words(run.result(120)) for run in runs)
+        assert one[0] == two[0], "the same process"
+        assert (one[1:], two[1:]) == (["one", "ONE", "ONE.txt"], ["two", "TWO", "TWO.txt"])
+    finally:
+        client.close()
+
+
+def test_a_worker_that_was_started_ahead_serves_the_first_run(
+    targets: list[Target], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    client = RunnerClient(targets, 1, idle=600)
+    for target in ("two", "one"):
+        client.prepare(target)
+    client.start()
+    try:
+        deadline = time.monotonic() + 60
+        while caplog.messages.count("worker started") == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert _words(client.run(_request("one")))[1:] == ["one", "ONE", "ONE.txt"]
+        assert caplog.messages.count("worker started") == 1
+    finally:
+        client.close()
 
 
 def test_a_role_of_another_cluster_has_workers_of_its_own(client: RunnerClient) -> None:

@@ -90,6 +90,7 @@ def test_a_job_without_a_time_to_live_is_not_deleted() -> None:
         (group, *right)
         for group in ("example.com", "old.org")
         for right in (
+            ("echojobs", "get"),
             ("echojobs", "list"),
             ("echojobs", "watch"),
             ("echojobs/status", "patch"),
@@ -152,7 +153,7 @@ def test_what_ansible_operator_may_do_besides() -> None:
     assert grants([step["value"] for step in steps]) == {
         (group, *right)
         for group in ("example.com", "old.org")
-        for right in (("echojobs", "get"), ("echojobs", "patch"), ("echojobs/status", "update"))
+        for right in (("echojobs", "patch"), ("echojobs/status", "update"))
     }
 
 

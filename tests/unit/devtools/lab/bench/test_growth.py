@@ -40,6 +40,7 @@ def test_the_table_has_the_cost_of_a_new_job() -> None:
     text = growth.document(growth.steps(RUN), {"machine": "two cores", "peers": "none"}, 4)
     assert "| 300 | 190 | 7.6 | 25.0 | 9.5 | 0.0200 | 180 | 0.050 | 0.4% | 600 | 80 |" in text
     assert "A further job takes 102.4 KiB" in text
+    assert "Goal 13: 300 running jobs in at most 300 MiB: 180 MiB, yes." in text
     assert "two cores" in text and "peers" not in text
 
 

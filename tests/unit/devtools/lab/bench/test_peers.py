@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from devtools.lab.bench import peers
+from devtools.lab.bench import peers, plan
 from devtools.lab.bench.peers import Peer, Running
 
 
@@ -17,6 +17,13 @@ def test_the_temporary_folder_of_a_peer_is_removed(tmp_path: Path) -> None:
         _, folder, _ = running.log_end().split()
         assert folder.startswith(str(tmp_path))
     assert not Path(folder).exists()
+
+
+def test_a_standby_is_ready_when_it_says_so(tmp_path: Path) -> None:
+    peer = Peer("p", "p", lambda: [sys.executable, "-c", "import sys; print(*sys.argv, flush=True); input()"])
+    with Running(peer, tmp_path / "kubeconfig", tmp_path, ["--leader-elect"], "--leader-elect") as running:
+        running.wait_ready(30)
+        assert running.ready_line == "--leader-elect"
 
 
 def test_another_checkout_is_a_peer_with_its_own_environment(tmp_path: Path) -> None:
@@ -32,6 +39,8 @@ def test_another_checkout_is_a_peer_with_its_own_environment(tmp_path: Path) -> 
     previous = peers.previous(tmp_path)
     assert previous.title.startswith("this operator at ")
     assert (previous.folder, previous.command()[0]) == (tmp_path, str(python))
+    for workload in plan.WORKLOADS:
+        assert plan.takes_part(previous, workload) == plan.takes_part(peers.PEERS[0], workload)
     assert [peer.name for peer in peers.chosen("baseline,previous,dljob-operator", [previous])] == [
         "dljob-operator",
         "previous",

@@ -1,31 +1,50 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from devtools.lab.bench import peers, plan
 from devtools.lab.bench.peers import Limits, Peer
-from devtools.lab.bench.workloads import FULL, JOB_LABEL, OTHER_KINDS, QUICK, job, jobs, jobs_of, one_more_worker
+from devtools.lab.bench.workloads import (
+    AT_STARTUP,
+    FULL,
+    JOB_LABEL,
+    OTHER_KINDS,
+    QUICK,
+    job,
+    jobs,
+    jobs_of,
+    long_job,
+    one_more_worker,
+)
 
 
 def peer(name: str, limits: Limits | None = None) -> Peer:
     return Peer(name, name, list, "ready", limits=limits or Limits())
 
 
-A, B = peer("a"), peer("b", Limits(singles=1, jobs=6, replicas=0, heavy=False, lasting=False))
+A, B = peer("a"), peer("b", Limits(singles=1, jobs=6, replicas=0, heavy=False, lasting=False, once=plan.WORKLOADS))
+ELECTS = replace(A, kinds=("TFJob",), standby="standing by")
 
 
 def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
-    found = [(s.round, s.peer.name, s.workloads) for s in plan.sessions([A, B], 2)]
+    found = [(s.round, s.peer.name, s.workloads) for s in plan.sessions([B, A], 2)]
     assert found == [
-        (1, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
-        (1, "b", ("idle", "one job", "many jobs")),
-        (1, "a", plan.HEAVY),
+        (1, "a", ("idle", "one job", "many jobs", "replicas")),
+        (1, "a", ("alone", "most jobs", "change", "restart", "finished")),
         (1, "a", plan.LARGE),
-        (2, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
-        (2, "b", ("idle", "one job", "many jobs")),
+        (1, "b", ("idle", "one job", "many jobs")),
+        (2, "a", ("one job", "many jobs", "replicas")),
     ]
+
+
+def test_a_group_that_is_slow_for_a_peer_comes_once_after_a_round() -> None:
+    slow = peer("s", Limits(once=plan.HEAVY))
+    found = [(s.round, s.peer.name) for s in plan.sessions([A, slow], 3, ("one job", "most jobs"))]
+    assert found == [(1, "a"), (1, "s"), (1, "a"), (2, "s"), (2, "a"), (1, "s"), (3, "a"), (3, "s"), (3, "a")]
+    assert [(s.round, s.peer.name) for s in plan.sessions([slow, A], 1, ("most jobs",))] == [(1, "a"), (1, "s")]
 
 
 def test_peers_come_in_the_opposite_order_at_each_repetition() -> None:
@@ -36,13 +55,17 @@ def test_peers_come_in_the_opposite_order_at_each_repetition() -> None:
     assert "".join(found) == "abbaabba", "in the rounds 1, 3, 4 and 5"
 
 
-def test_a_peer_with_less_work_comes_last_in_either_order() -> None:
-    three = [peer("a"), peer("less", Limits(lasting=False)), peer("b")]
-    assert [s.peer.name for s in plan.sessions(three, 2, ("one job",))] == ["a", "b", "less", "b", "a", "less"]
-
-
 def test_the_thousand_jobs_come_again_in_the_third_round() -> None:
-    assert [s.workloads for s in plan.sessions([A], 3)][-2:] == [plan.HEAVY, plan.LARGE]
+    assert [s.workloads for s in plan.sessions([ELECTS], 3)][-2:] == [plan.HEAVY, plan.LARGE]
+
+
+def test_who_takes_part() -> None:
+    assert (plan.takes_part(ELECTS, plan.FAILOVER), plan.takes_part(A, plan.FAILOVER)) == (True, False)
+    assert (plan.takes_part(ELECTS, plan.LONG), plan.takes_part(A, plan.LONG)) == (True, False)
+    assert not plan.takes_part(peer("small", Limits(large=False)), plan.HUGE)
+    taking = {workload: [p.name for p in peers.PEERS if plan.takes_part(p, workload)] for workload in plan.WORKLOADS}
+    assert taking[plan.FAILOVER] == taking[plan.LONG] == [peers.OURS, peers.LIFTED]
+    assert taking[plan.HUGE] == [peers.OURS, peers.BASELINE, peers.GO_BASELINE, peers.LIFTED]
 
 
 def test_only_what_was_chosen() -> None:
@@ -57,8 +80,19 @@ def test_a_peer_gets_the_kinds_that_it_reconciles() -> None:
     assert not plan.takes_part(A, plan.KINDS)
     assert plan.takes_part(replace(A, kinds=("TFJob",)), plan.KINDS)
     kinds = {one.name: one.kinds for one in peers.PEERS if one.kinds}
-    assert kinds[peers.OURS] == OTHER_KINDS
+    assert kinds[peers.OURS] == (*OTHER_KINDS, AT_STARTUP)
     assert set(OTHER_KINDS) - set(kinds[peers.DEFAULT]) == {"JAXJob"}
+
+
+def test_a_launcher_at_once() -> None:
+    (made,), pods = jobs_of(AT_STARTUP, "x", 1, nodes=1)
+    assert (made["apiVersion"], made["kind"], pods) == ("kubeflow.org/v2beta1", "MPIJob", 2)
+    assert made["spec"]["launcherCreationPolicy"] == "AtStartup"
+
+
+def test_a_long_spec() -> None:
+    spec = long_job("x", 1_500_000)["spec"]
+    assert 1_500_000 <= len(json.dumps(spec, separators=(",", ":"))) < 1_501_000
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)
@@ -112,6 +146,6 @@ def test_jobs_are_spread_over_the_nodes() -> None:
 
 
 def test_a_quick_run_fits_few_nodes() -> None:
-    assert max(QUICK.huge, QUICK.most * 4) < 2 * 250
+    assert QUICK.most * 4 < 2 * 250
     assert one_more_worker(2) == {"spec": {"mxReplicaSpecs": {"Worker": {"replicas": 3}}}}
     assert JOB_LABEL == "training.kubeflow.org/job-name"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from devtools.lab.bench import goals, peers, plan, report
 from devtools.lab.bench.measures import Sample, Samples
+from devtools.lab.bench.workloads import FULL
 from devtools.testbed.report import as_csv
 
 TITLES = {peer.name: peer.title for peer in peers.PEERS}
@@ -14,7 +15,7 @@ def sample(workload: str, peer: str, *, round_: int = 1, wall: float | None = 1.
 
 
 def verdicts(*samples: Sample) -> dict[str, bool | None]:
-    return {goal.text: goal.reached for goal in goals.goals(Samples(samples), (1000,))}
+    return {goal.text: goal.reached for goal in goals.goals(Samples(samples))}
 
 
 @pytest.mark.parametrize(
@@ -78,33 +79,79 @@ def test_the_cost_of_a_job_must_not_depend_on_how_many_there_are(cpu: float, rea
         ("2. 20 TFJobs: no slower than training-operator with its limits lifted", "20 TFJobs", peers.LIFTED, 1.0),
         ("3. 1000 replicas: at most a tenth of training-operator's time", "1000 replicas", peers.DEFAULT, 0.1),
         ("3. 1000 replicas: within 1.15 times the baseline", "1000 replicas", peers.BASELINE, 1.15),
+        *(
+            (f"10. {w}: at most {factor} of the time of training-operator without limits", w, peers.LIFTED, factor)
+            for w, factor in (
+                (plan.ONE, 0.4), (plan.MANY, 0.45), (plan.MOST, 0.35), ("200 replicas", 0.3), ("1000 replicas", 0.3),
+                (plan.CHANGE, 1.0), (plan.RESTART, 1.0),
+            )
+        ),
+        *(
+            (f"11. {w}: within 1.25 times the Go baseline", w, peers.GO_BASELINE, 1.25)
+            for w in (plan.MANY, plan.MOST, "200 replicas", "1000 replicas", "5000 replicas")
+        ),
+        (
+            "14. the leader of many jobs is killed: within the time of training-operator without limits",
+            plan.FAILOVER, peers.LIFTED, 1.0,
+        ),
+        (
+            "14. the leader of many jobs releases its Lease: within the time of training-operator without limits",
+            plan.HANDOVER, peers.LIFTED, 1.0,
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_time_is_compared_with_a_peers(text: str, workload: str, peer: str, factor: float) -> None:
     theirs = sample(workload, peer, wall=10.0)
-    assert verdicts(sample(workload, peers.OURS, wall=10 * factor), theirs)[text] is True
-    assert verdicts(sample(workload, peers.OURS, wall=10 * factor + 0.1), theirs)[text] is False
+    for wall, reached in ((10 * factor, True), (10 * factor + 0.1, False)):
+        ours = sample(workload, peers.OURS, wall=wall, extra={"present": 1000.0})
+        assert verdicts(ours, theirs)[text] is reached
 
 
 @pytest.mark.parametrize(
-    ("text", "peer", "factor"),
+    ("text", "workload", "peer", "factor"),
     [
-        ("2. many jobs: CPU within twice the baseline's", peers.BASELINE, 2.0),
-        ("2. many jobs: CPU at most half of training-operator's", peers.DEFAULT, 0.5),
+        ("2. many jobs: CPU within twice the baseline's", plan.MANY, peers.BASELINE, 2.0),
+        ("2. many jobs: CPU at most half of training-operator's", plan.MANY, peers.DEFAULT, 0.5),
+        *(
+            (f"10. {w}: CPU at most 0.7 of that of training-operator without limits", w, peers.LIFTED, 0.7)
+            for w in (plan.ONE, "20 TFJobs", "200 replicas", plan.FAILOVER, plan.HANDOVER)
+        ),
+        ("11. 5000 replicas: CPU within 2.5 times the Go baseline's", "5000 replicas", peers.GO_BASELINE, 2.5),
     ],
 )
-def test_the_processor_time_is_compared_with_a_peers(text: str, peer: str, factor: float) -> None:
-    theirs = sample(plan.MANY, peer, cpu=10.0)
-    assert verdicts(sample(plan.MANY, peers.OURS, cpu=10 * factor), theirs)[text] is True
-    assert verdicts(sample(plan.MANY, peers.OURS, cpu=10 * factor + 0.1), theirs)[text] is False
-    cut_off = sample(plan.MANY, peer, wall=None, cpu=10.0)
-    assert verdicts(sample(plan.MANY, peers.OURS, cpu=1.0), cut_off)[text] is None
+def test_the_processor_time_is_compared_with_a_peers(text: str, workload: str, peer: str, factor: float) -> None:
+    theirs = sample(workload, peer, cpu=10.0)
+    assert verdicts(sample(workload, peers.OURS, cpu=10 * factor), theirs)[text] is True
+    assert verdicts(sample(workload, peers.OURS, cpu=10 * factor + 0.1), theirs)[text] is False
+    cut_off = sample(workload, peer, wall=None, cpu=10.0)
+    assert verdicts(sample(workload, peers.OURS, cpu=1.0), cut_off)[text] is None
 
 
-@pytest.mark.parametrize(("mib", "reached"), [(120, True), (121, False)])
-def test_the_memory_at_rest(mib: int, reached: bool) -> None:
-    one = sample(plan.IDLE, peers.OURS, peak_bytes=mib * 2**20, extra={"core_share": 0.0})
-    assert verdicts(one)["7. idle: at most 120 MiB"] is reached
+def test_launchers_at_once_are_compared_with_those_of_v1() -> None:
+    ours = sample("20 AtStartup MPIJobs", peers.OURS, wall=2.0, cpu=7.0)
+    found = verdicts(ours, sample("20 MPIJobs", peers.LIFTED, wall=2.0, cpu=10.0))
+    assert found["10. 20 AtStartup MPIJobs: no slower than v1's of training-operator without limits"] is True
+    assert found["10. 20 AtStartup MPIJobs: CPU at most 0.7 of that of training-operator without limits"] is True
+
+
+@pytest.mark.parametrize(("first", "reached"), [(0.2, True), (0.3, False)])
+def test_the_first_pod(first: float, reached: bool) -> None:
+    ours, theirs = sample(plan.ONE, peers.OURS, first_pod=(first,)), sample(plan.ONE, peers.LIFTED, first_pod=(0.2,))
+    text = "10. one job: first pod (p50) no later than with training-operator without limits"
+    assert verdicts(ours, theirs)[text] is reached
+
+
+@pytest.mark.parametrize(("after", "reached"), [(50.0, True), (51.0, False)])
+def test_the_memory_for_long_specs(after: float, reached: bool) -> None:
+    one = sample(plan.LONG, peers.OURS, extra={"before": 20.0, "after": after, "spec_bytes": 15.0})
+    assert verdicts(one)["13. jobs of 1.5 MB: each adds at most twice its size to the memory"] is reached
+
+
+@pytest.mark.parametrize(("goal", "most"), [("7. idle", 120), ("13. idle", 70)])
+def test_the_memory_at_rest(goal: str, most: int) -> None:
+    for mib, reached in ((most, True), (most + 1, False)):
+        one = sample(plan.IDLE, peers.OURS, peak_bytes=mib * 2**20, extra={"core_share": 0.0})
+        assert verdicts(one)[f"{goal}: at most {most} MiB"] is reached
 
 
 def test_the_other_engine_is_compared_with_this_one() -> None:
@@ -119,6 +166,20 @@ def test_the_other_engine_is_compared_with_this_one() -> None:
         sample(plan.MANY, peers.DEFAULT, wall=8.4),
     ]
     found = verdicts(*ours, *theirs)
+    assert {text.partition(", ")[2]: reached for text, reached in found.items() if text.startswith("12.")} == {
+        "most jobs: no slower than training-operator without limits": None,
+        "one job: within 1.3 times": False,
+        "one job: CPU within twice": None,
+        "many jobs: within 1.3 times": False,
+        "many jobs: CPU within twice": False,
+        "most jobs: within 1.3 times": None,
+        "most jobs: CPU within twice": None,
+        "200 replicas: within 1.3 times": None,
+        "200 replicas: CPU within twice": None,
+        "1000 replicas: within 1.3 times": True,
+        "1000 replicas: CPU within twice": None,
+    }
+    assert found["13. ansible-operator engine, idle: at most 110 MiB"] is False
     assert {text.partition(", ")[2]: reached for text, reached in found.items() if text.startswith("9.")} == {
         "one job: within 3 times": True,
         "many jobs: within twice": False,
@@ -137,7 +198,7 @@ def test_a_goal_shows_the_ratio_of_the_most_different_rounds() -> None:
     theirs = (sample(plan.MANY, peers.LIFTED, round_=n, wall=w) for n, w in ((1, 4.0), (2, 2.5), (3, 5.0)))
     (found,) = (
         g
-        for g in goals.goals(Samples([*ours, *theirs]), ())
+        for g in goals.goals(Samples([*ours, *theirs]))
         if g.text.startswith("2. many jobs") and g.text.endswith("with its limits lifted")
     )
     assert found.found == "3.00 s against 4.00 s: 0.75 times (0.40 to 1.60)"
@@ -172,8 +233,11 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
 
 def test_the_document_lists_skipped_workloads_and_missed_goals() -> None:
     samples = Samples([sample(plan.ONE, peers.OURS, wall=2.0), sample(plan.ONE, peers.DEFAULT, wall=1.0)])
-    text = report.document(samples, TITLES, {"machine": "of wood"}, (1000,), ["round 2: no time left"])
-    assert "| 1. one job: no slower than training-operator | 2.00 s against 1.00 s: 2.00 times | **no** |" in text
+    text = report.document(samples, TITLES, {"machine": "of wood"}, FULL, ["round 2: no time left"])
+    assert (
+        "| 1. one job: no slower than training-operator | 2.00 s against 1.00 s: 2.00 times, 1 and 1 samples | **no** |"
+        in text
+    )
     assert "- machine: of wood" in text
     assert "- round 2: no time left" in text
     assert "not measured" in text

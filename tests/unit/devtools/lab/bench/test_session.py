@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -88,6 +90,26 @@ def test_an_interruption_while_it_deletes_its_objects_requests_the_deletion_too(
     with pytest.raises(SystemExit), in_namespace(interrupted):
         pass
     assert client.deleted == ["namespace"]
+
+
+def test_a_leader_has_stopped_once_another_may_hold_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    holders = [["one"], ["one"], ["one"], [""]]
+    done: list[object] = []
+
+    class Leases(Client):
+        def __init__(self) -> None:
+            pass
+
+        def request(self, method: str, *_: Any, **__: Any) -> dict[str, Any]:
+            done.append(method)
+            return {"items": [{"spec": {"holderIdentity": name}} for name in holders.pop(0)]}
+
+    monkeypatch.setattr(session.os, "kill", lambda *signal: done.append(signal))
+    context = BenchContext(Ground(Leases(), Path(), Path(), 1, ()), QUICK, lambda text: None)
+    peer = Peer("p", "p", list)
+    started = Session(context, plan.Planned(peer, 1, ()))
+    started._release(cast(Any, SimpleNamespace(pid=7)))  # noqa: SLF001 - without its workloads
+    assert done == ["GET", (7, signal.SIGTERM), "GET", "GET", "GET"]
 
 
 def interrupt(*_: object) -> None:

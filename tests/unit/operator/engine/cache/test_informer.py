@@ -21,7 +21,7 @@ from dljob_operator.engine.cache import informer as module
 from dljob_operator.engine.cache import transforms, watch_health
 from dljob_operator.engine.cache.informer import Informer, Pace, WatchSource
 from dljob_operator.engine.cache.nesting import LIMIT, UNREADABLE
-from dljob_operator.engine.cache.packing import AsText
+from dljob_operator.engine.cache.packing import Packed, Packing
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.watch_health import LIST_AGAIN_AFTER
 from dljob_operator.engine.discovery import ApiResource
@@ -103,19 +103,21 @@ def test_a_watch_whose_peer_has_vanished_is_opened_again() -> None:
         assert made.names == ["first", "second"]
 
 
-def test_a_page_is_packed_before_the_next_one_is_read() -> None:
+def test_a_page_is_packed_before_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """All pods of a large cluster as dictionaries would be twice the operator's memory at its start."""
     api = Served([page(pod("a", 1), token="b"), page(pod("b", 2))])
     read: list[tuple[str, int]] = []
 
-    class Packs(AsText):
-        def pack(self, obj: dict[str, Any]) -> str:
-            read.append((obj["metadata"]["name"], len(api.listed)))
-            return super().pack(obj)
+    pack = Packing.pack
 
+    def packs(self: Packing, obj: dict[str, Any]) -> Packed:
+        read.append((obj["metadata"]["name"], len(api.listed)))
+        return pack(self, obj)
+
+    monkeypatch.setattr(Packing, "pack", packs)
     changes: list[Change] = []
     resource = ApiResource("/api/v1", "pods")
-    source = WatchSource("pods", lambda: resource, transforms.owned({}), packing=Packs)
+    source = WatchSource("pods", lambda: resource, transforms.owned({}))
     informer = Informer(api, source, changes.append)
     informer.start()
     assert informer.synced.wait(10)
@@ -123,18 +125,6 @@ def test_a_page_is_packed_before_the_next_one_is_read() -> None:
     assert informer.join(10)
     assert read == [("a", 1), ("b", 2)]
     assert [change.obj["metadata"]["name"] for change in changes] == ["a", "b"]
-
-
-def test_what_was_listed_and_what_the_watch_brings_share_their_strings() -> None:
-    def second(exchange: Exchange) -> None:
-        exchange.begin_stream()
-        exchange.line({"type": "ADDED", "object": pod("second", 11)})
-        exchange.hang()
-
-    with watching(api(lambda one: one.answer(listed(pod("first", 10))), second)) as (made, _):
-        assert made.saw("second")
-        first, other = (obj["metadata"]["namespace"] for obj in made.informer.store.all())
-        assert first is other
 
 
 @dataclass(frozen=True)

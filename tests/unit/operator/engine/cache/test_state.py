@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -10,7 +11,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 
 from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.cache import Store
-from dljob_operator.engine.cache.packing import AsDict, AsText, Packing
 from dljob_operator.engine.cache.predicates import (
     REQUEUE_ANNOTATION,
     Change,
@@ -143,10 +143,9 @@ class TestWhatMatters:
         assert found == {"kind": None, "api_version": None, "namespace": None, "name": "n"}
 
 
-@pytest.mark.parametrize("packing", [AsDict, AsText])
 class TestStore:
-    def test_finds_by_uid_and_by_owner(self, packing: type[Packing]) -> None:
-        store = Store(packing())
+    def test_finds_by_uid_and_by_owner(self) -> None:
+        store = Store()
         first, second = (make("Pod", name, ownerReferences=owned_by("j")) for name in ("b", "a"))
         store.put(first)
         store.put(second)
@@ -154,17 +153,18 @@ class TestStore:
         assert store.owned("j", "team") == [second, first]
         assert store.get("b-uid") == first
         assert store.owned("unknown", "team") == []
+        assert (store.name_of("b-uid"), store.name_of("unknown")) == (("team", "b"), None)
 
-    def test_says_what_was_before(self, packing: type[Packing]) -> None:
-        store = Store(packing())
+    def test_says_what_was_before(self) -> None:
+        store = Store()
         old, new = make("Pod", "p"), make("Pod", "p", resourceVersion="2")
         assert store.put(old) == [Change(None, old)]
         assert store.put(new) == [Change(old, new)]
         assert store.remove(new) == Change(new, None)
         assert len(store) == 0
 
-    def test_a_new_object_of_the_same_name_is_no_change_of_the_old_one(self, packing: type[Packing]) -> None:
-        store = Store(packing())
+    def test_a_new_object_of_the_same_name_is_no_change_of_the_old_one(self) -> None:
+        store = Store()
         old, new = make("Pod", "p"), make("Pod", "p", uid="second")
         store.put(old)
         assert store.put(new) == [Change(old, None), Change(None, new)]
@@ -173,14 +173,23 @@ class TestStore:
         store.remove(old)
         assert store.get("second") == new
 
-    def test_an_object_that_changes_hands_is_its_new_owners(self, packing: type[Packing]) -> None:
-        store = Store(packing())
+    def test_an_object_that_changes_hands_is_its_new_owners(self) -> None:
+        store = Store()
         store.put(make("Pod", "p", ownerReferences=owned_by("j")))
         store.put(make("Pod", "p", ownerReferences=owned_by("k")))
         assert (len(store.owned("j", "team")), len(store.owned("k", "team"))) == (0, 1)
 
-    def test_what_names_its_owner_from_another_namespace_is_found_there_alone(self, packing: type[Packing]) -> None:
-        store = Store(packing())
+    def test_the_objects_of_a_job_share_the_strings_by_which_they_are_found(self) -> None:
+        store = Store()
+        for name in ("a", "b"):
+            arrived: dict[str, Any] = json.loads(json.dumps(make("Pod", name, ownerReferences=owned_by("job"))))
+            store.put(arrived)
+        first, second = (store.name_of(f"{name}-uid") for name in ("a", "b"))
+        assert first is not None and second is not None
+        assert first[0] is second[0]
+
+    def test_what_names_its_owner_from_another_namespace_is_found_there_alone(self) -> None:
+        store = Store()
         own = make("Pod", "p", ownerReferences=owned_by("j"))
         forged = [make("Pod", name, namespace="other", ownerReferences=owned_by("j"), uid=name) for name in "ab"]
         for pod in (own, *forged):
@@ -192,8 +201,8 @@ class TestStore:
             store.remove(pod)
         assert store.owners() == [("j", "team")]
 
-    def test_a_new_list_reports_what_appeared_changed_and_disappeared(self, packing: type[Packing]) -> None:
-        store = Store(packing())
+    def test_a_new_list_reports_what_appeared_changed_and_disappeared(self) -> None:
+        store = Store()
         gone, same, again = make("Pod", "gone"), make("Pod", "same"), make("Pod", "again")
         store.replace([gone, same, again])
         recreated, new = make("Pod", "again", uid="second"), make("Pod", "new")

@@ -505,6 +505,8 @@ class Runner:
         self.changes = ChangeCounter.create()
         self.runs = 0
         self.closed = threading.Event()
+        self.prepared: list[str] = []
+        self.prepare = self.prepared.append
 
     def run(self, request: RunRequest) -> RunResult:
         self.runs += 1
@@ -528,6 +530,8 @@ def test_a_former_leader_starts_no_runs() -> None:
     leads, runner = [True], Runner()
     fenced = FencedRunner(runner, lambda: leads[0])
     assert fenced.changes is runner.changes
+    fenced.prepare("echo")
+    assert runner.prepared == ["echo"]
     request = RunRequest("v1 Job", {}, [], None, 1.0)
     assert [fenced.run(request).ending, *(one.ending for one in fenced.results(request))] == [RunEnding.COMPLETED] * 2
     leads[0] = False

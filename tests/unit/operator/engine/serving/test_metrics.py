@@ -21,7 +21,7 @@ def job(state: str | None = None, retries: Any = None, created: str = AFTER) -> 
     status: dict[str, Any] = {} if state is None else {"state": state}
     if retries is not None:
         status["retries"] = retries
-    return {"metadata": {"namespace": "lab", "name": "a", "creationTimestamp": created}, "status": status}
+    return {"metadata": {"namespace": "lab", "name": "a", "uid": "a", "creationTimestamp": created}, "status": status}
 
 
 def ended_elsewhere(type_: str) -> dict[str, Any]:
@@ -62,7 +62,14 @@ def counted(*changes: Change) -> dict[str, float]:
         ([Change(job("Running", "odd"), job("Running", {"worker-0": 1, "worker-1": "odd"}))], {"job_restarts": 1}),
         # the counts begin anew with a changed spec
         ([Change(job("Running", {"worker-0": 3}), job("Running", {}))], {}),
-        ([Change(job("Running", "odd"), {"metadata": {"namespace": "lab", "name": "a"}, "status": None})], {}),
+        (
+            [
+                Change(
+                    job("Running", "odd"), {"metadata": {"namespace": "lab", "name": "a", "uid": "a"}, "status": None}
+                )
+            ],
+            {},
+        ),
     ],
 )
 def test_what_becomes_of_jobs(changes: list[Change], expected: dict[str, float]) -> None:
@@ -91,7 +98,8 @@ def test_they_name_namespaces_kinds_and_frameworks_and_no_job() -> None:
     secret["metadata"] |= {"name": "secret", "uid": "secret", "labels": {"secret": "secret"}}
     for change in (Change(None, secret), Change(job("Running"), secret), Change(secret, None)):
         metrics.job_changed(KIND, change)
-    metrics.watch(lambda: [(KIND, secret)], lambda: 1)
+    metrics.job_changed(KIND, Change(None, secret))
+    metrics.watch(lambda: 1)
     metrics.reconciled(KIND, ok=False)
     metrics.ran(KIND, 1.0)
     text = generate_latest(metrics.registry).decode()
@@ -124,15 +132,24 @@ def test_durations_are_counted_from_hundredths_of_a_second_to_the_default_time_l
 
 def test_what_there_is_is_counted_at_each_look() -> None:
     metrics = Metrics()
-    jobs = [(KIND, job("Running")), (KIND, job("Running")), (KIND, job())]
+    jobs = [job("Running"), job("Running"), job()]
+    for number, one in enumerate(jobs):
+        one["metadata"]["uid"] = str(number)
+        metrics.job_changed(KIND, Change(None, one))
     waiting = [3]
-    metrics.watch(lambda: jobs, lambda: waiting[0])
+    metrics.watch(lambda: waiting[0])
     assert metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": "Running"}) == 2
     assert metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": ""}) == 1
-    jobs.pop(0)
+    metrics.job_changed(KIND, Change(jobs[0], None))
     waiting[0] = 0
     assert metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": "Running"}) == 1
     assert metrics.registry.get_sample_value("dljob_queue_jobs") == 0
+    metrics.job_changed(KIND, Change(jobs[1], jobs[1] | {"status": {"state": "Failed"}}))
+    found = {
+        state: metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": state})
+        for state in ("", "Running", "Failed")
+    }
+    assert found == {"": 1, "Running": None, "Failed": 1}
 
 
 def test_a_run_for_many_jobs_is_one_run() -> None:
@@ -151,7 +168,7 @@ def test_a_standby_that_takes_over_counts_no_job_that_its_leader_has_counted() -
     times = [BEGAN, BEGAN + datetime.timedelta(seconds=1)]
     metrics = Metrics(lambda: times[0])
     times.pop(0)
-    metrics.watch(list, lambda: 0)
+    metrics.watch(lambda: 0)
     metrics.job_changed(KIND, Change(None, job("Succeeded", created=AFTER)))
     assert metrics.registry.get_sample_value("dljob_jobs_created_total", LABELS) is None
     metrics.job_changed(KIND, Change(None, job(created="2026-05-04T12:00:01Z")))

@@ -61,7 +61,7 @@ def stack() -> Iterator[ExitStack]:
 
 def served(stack: ExitStack, *arguments: Any) -> HttpServer:
     metrics = Metrics()
-    metrics.watch(list, lambda: 7)
+    metrics.watch(lambda: 7)
     server = serve_metrics(metrics.registry, "127.0.0.1:0", *arguments)
     assert server is not None
     stack.callback(server.stop)
