@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_a_job_from_its_submission_to_its_deletion(here: Cluster) -> None:
     running = shown(here, "digits")
     assert (running["state"], [one["running"] for one in running["replicas"]]) == ("Running", [1, 1, 1])
     assert running["requests"]["cpu"] == 0.03
-    assert "digits-worker-0   Running" in dljob(here, "describe", "mxjob/digits").stdout
+    assert re.search("digits-worker-0 +Running", dljob(here, "describe", "mxjob/digits").stdout)
     assert "SuccessfulCreatePod" in dljob(here, "events", "digits").stdout
 
     assert dljob(here, "suspend", "digits").returncode == 0
@@ -74,7 +75,7 @@ def test_submit_follows_a_job_and_exits_with_its_outcome(here: Cluster) -> None:
     invalid = v1_job("invalid")
     invalid["spec"]["mxReplicaSpecs"]["Worker"]["replica"] = 2
     done = dljob(here, "submit", "-f", "-", text=yaml.safe_dump(invalid))
-    assert done.returncode == 1 and 'unknown field "spec.mxReplicaSpecs.Worker.replica"' in done.stderr
+    assert done.returncode == 1 and "Worker.replica: field not declared" in done.stderr
 
 
 def test_a_launcher_of_a_batch_job(here: Cluster) -> None:

@@ -59,6 +59,10 @@ def answer(words: Sequence[str]) -> int:
 def candidates(words: Sequence[str]) -> tuple[list[str], str]:
     """What may stand in place of the last word, and the directive."""
     *before, current = words
+    if current == "=":  # bash takes a flag, the sign and the value as three words
+        current = ""
+    elif before and before[-1] == "=":
+        before.pop()
     top = cli.parser()
     (commands,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
     name = next((word for word in before if not word.startswith("-")), "")

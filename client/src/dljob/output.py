@@ -14,6 +14,7 @@ from dljob.view import FAILED, FINAL, INVALID, QUEUED, RESTARTING, RUNNING, SUCC
 _COLORS = {RUNNING: 32, SUCCEEDED: 36, FAILED: 31, INVALID: 31, RESTARTING: 33, QUEUED: 33, SUSPENDED: 33}
 _TEXT_LIMIT = 60
 _BAR = 20
+_LONGEST_STATE = 10
 
 
 def printable(text: object) -> str:
@@ -104,7 +105,10 @@ class Table:
         shown = [[_shortened(printable(cell)) for cell in row] for row in rows]
         if not self._widths:
             shown.insert(0, list(self._names))
-            self._widths = [max(len(row[number]) for row in shown) for number in range(len(self._names))]
+            self._widths = [
+                max(_LONGEST_STATE if name == "STATE" else 0, *(len(row[number]) for row in shown))
+                for number, name in enumerate(self._names)
+            ]
         return [self._line(row) for row in shown]
 
     def _line(self, row: Sequence[str]) -> str:

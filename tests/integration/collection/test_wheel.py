@@ -24,14 +24,15 @@ WHEEL_ALONE = {"galaxy.yml"}
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build it with the command of `make wheel`, which prints the path."""
+    """Build it with the command of `make wheel`, which prints the paths of both packages."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "devtools.build.collection", "wheel", "--into", str(folder)]
     env = {**os.environ, "PYTHONPATH": "hack"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = folder.iterdir()
-    assert done.stdout == f"{made}\n"
+    (made,) = folder.glob("dljob_operator-*.whl")
+    (client,) = folder.glob("dljob-*.whl")
+    assert done.stdout == f"{made}\n{client}\n"
     return made
 
 

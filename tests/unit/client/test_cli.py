@@ -258,6 +258,8 @@ def test_the_constants_of_the_command_line_are_those_of_the_modules_it_does_not_
         (["list", "--st"], ["--state"]),
         (["list", "--state", "Su"], ["Suspended", "Succeeded"]),
         (["list", "--state=Su"], ["--state=Suspended", "--state=Succeeded"]),
+        (["list", "--state", "=", "Su"], ["Suspended", "Succeeded"]),
+        (["list", "--context", "="], ["here"]),
         (["list", "tf"], ["tfjob", "tfjobs.kubeflow.org", "tfjobs.tensorflow.org"]),
         (["get", ""], ["a", "b"]),
         (["get", "-n", "other", ""], []),

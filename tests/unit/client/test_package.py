@@ -39,14 +39,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wheel.build(tmp_path_factory.mktemp("wheel"), CLIENT)
 
 
-def test_the_wheel_has_the_package_its_types_and_both_commands(built: Path) -> None:
+def test_the_wheel_has_the_package_its_types_and_the_commands(built: Path) -> None:
     assert built.name == f"dljob-{dljob.__version__}-py3-none-any.whl"
     with zipfile.ZipFile(built) as archive:
         names = archive.namelist()
         (entry,) = (archive.read(name).decode() for name in names if name.endswith("entry_points.txt"))
     assert {name.partition("/")[0] for name in names} == {"dljob", f"dljob-{dljob.__version__}.dist-info"}
     assert "dljob/py.typed" in names
-    assert {line.partition(" ")[0] for line in entry.splitlines() if "=" in line} == {"dljob", "kubectl-dljob"}
+    commands = {line.partition(" ")[0] for line in entry.splitlines() if "=" in line}
+    assert commands == {"dljob", "kubectl-dljob", "kubectl_complete-dljob"}
 
 
 def test_the_command_starts() -> None:

@@ -20,7 +20,7 @@ def main() -> int:
     commands.add_parser("dependencies", help="install the collections of requirements.yml into this environment")
     build = commands.add_parser("build", help="build the tarball for ansible-galaxy and print its path")
     build.add_argument("--into", type=Path, default=ROOT / ".build", metavar="DIR", help="(default: .build)")
-    package = commands.add_parser("wheel", help="build the wheel and print its path")
+    package = commands.add_parser("wheel", help="build the wheels of operator and client, and print their paths")
     package.add_argument("--into", type=Path, default=ROOT / "dist", metavar="DIR", help="(default: dist)")
     check = commands.add_parser("sanity", help="ansible-test sanity")
     check.add_argument("--test", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
@@ -35,7 +35,8 @@ def main() -> int:
             case "build":
                 print(tarball.build(arguments.into))
             case "wheel":
-                print(wheel.build(arguments.into))
+                for folder in (ROOT, ROOT / "client"):
+                    print(wheel.build(arguments.into, folder))
             case "sanity":
                 return sanity.run(cache_dir_from(os.environ), arguments.test)
             case "oldest":

@@ -15,6 +15,7 @@ from devtools.build.generate import any_framework, files, rbac
 ROOT = Path(__file__).resolve().parents[5]
 CHART = "deploy/helm/dljob-operator"
 KUSTOMIZE = "deploy/kustomize"
+TABLE = "client/src/dljob/kinds_table.py"
 
 
 @pytest.fixture
@@ -22,7 +23,8 @@ def tree(tmp_path: Path) -> Path:
     """A copy of what is generated and of what it is generated from: tests must not change files of the tree."""
     for name in ("roles", "crds", KUSTOMIZE, f"{CHART}/files"):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
-    for name in ("watches.yaml", "watches.ansible-operator.yaml"):
+    (tmp_path / TABLE).parent.mkdir(parents=True)
+    for name in ("watches.yaml", "watches.ansible-operator.yaml", TABLE):
         shutil.copyfile(ROOT / name, tmp_path / name)
     return tmp_path
 
@@ -48,6 +50,7 @@ def test_the_files_of_this_tree_are_current(capsys: pytest.CaptureFixture[str]) 
 
 
 STALE = (
+    TABLE,
     "crds/Kustomization",
     "crds/mxjobs.kubeflow.org.yaml",
     "roles/caffe2/meta/argument_specs.yml",
@@ -95,6 +98,7 @@ def test_a_new_kind_reaches_every_file(tree: Path) -> None:
     assert "torchjobs.b.org.yaml" in read(tree / "crds" / "Kustomization")["resources"]
     (watch,) = [w for w in read(tree / "watches.yaml") if w["kind"] == "TorchJob"]
     assert (watch["group"], watch["version"], watch["role"]) == ("b.org", "v2", "dljob.operator.pytorch")
+    assert "'torchjobs'" in (tree / TABLE).read_text()
     assert "TorchJob" in (tree / "roles" / "pytorch" / "meta" / "argument_specs.yml").read_text()
     granted = {
         (group, resource, verb)
