@@ -19,7 +19,7 @@ from dljob.config import load
 from dljob.why import Cause, explain
 from dljob.why.read import snapshot
 from kubernetes import client
-from support import gang_races, kueue_jobs, volcano
+from support import gang_races, volcano
 from support.live_jobs import Cluster, Job, Resource, until
 from support.small_nodes import small_nodes
 from support.why_jobs import CASES, NODE, Case
@@ -302,21 +302,6 @@ def wait_cause(here: Cluster, job: Job, id_: str, words: str) -> Cause:
     chosen = [one for one in found if shows(one, Case(id_, words))]
     assert chosen, f"not {id_} of {job.name}: {found}"
     return chosen[0]
-
-
-def test_the_queue_of_kueue(cluster: Path, crds: None, api: client.ApiClient, tmp_path: Path) -> None:
-    with kueue_jobs.place(cluster, api, tmp_path, ["--kueue", "workloads"]) as place:
-        place.queue("research")
-        place.queue("small", cpu=1)
-        running = place.create("DLJob", "first", "research")
-        place.wait_running(running)
-        assert why(place.here, running) == ()
-        waiting = [place.create("DLJob", name, "research") for name in ("second", "third")]
-        for number, one in enumerate(waiting, 1):
-            cause = wait_cause(place.here, one, "kueue-waits", "couldn't assign flavors")
-            assert f"at position {number} of" in cause.sentence
-        wait_cause(place.here, place.create("DLJob", "large", "small"), "kueue-too-large", "maximum capacity")
-        wait_cause(place.here, place.create("DLJob", "lost", "nowhere"), "kueue-queue-missing", "nowhere")
 
 
 @pytest.mark.parametrize("scheduler", ["kubernetes", "volcano"])
