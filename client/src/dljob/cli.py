@@ -77,6 +77,9 @@ def parser() -> argparse.ArgumentParser:
     )
     command("get", "show jobs, with what their pods say", several, shown)
     command("describe", "show all of a job: replicas, failure, conditions, pods and Events", one)
+    command("why", "say why a job does not start, does not go on, or has failed, and what to do", one).add_argument(
+        "-o", "--output", choices=("json", "yaml"), help="all causes with their evidence, for a program"
+    )
     command("events", "show the Events of a job and its pods", one)
     wait = command("wait", "wait for a state of a job", one, shown)
     wait.add_argument(
@@ -264,6 +267,28 @@ def _describe(given: argparse.Namespace) -> int:
     return OK
 
 
+def _why(given: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from dljob.output import colors_wanted, structured
+    from dljob.view import view
+    from dljob.why import explain
+    from dljob.why.read import snapshot
+    from dljob.why.show import data, lines
+
+    client = _client(given)
+    job = client.object(given.job)
+    read = snapshot(client.api, job, datetime.now(UTC))
+    causes = explain(read)
+    if given.output:
+        print(structured(data(causes), given.output))
+    else:
+        print("\n".join(lines(view(job, read.pods), causes, read.now, colored=colors_wanted(sys.stdout))))
+    rights = ", ".join(sorted({one.right for one in read.unread}))
+    _warn([f"Some causes may stay hidden, since you may not {rights}." if rights else ""])
+    return OK
+
+
 def _events(given: argparse.Namespace) -> int:
     from dljob.errors import ApiError
     from dljob.output import event_lines
@@ -396,6 +421,7 @@ _COMMANDS: dict[str, Any] = {
     "get": _get,
     "describe": _describe,
     "events": _events,
+    "why": _why,
     "wait": _wait,
     **dict.fromkeys(("suspend", "resume", "restart", "delete"), _steer),
     "submit": _submit,
