@@ -47,8 +47,8 @@ from support.why_snapshots import job as job_
 MODULES = (admission, containers, ends, images, job, nodes, operator, queueing, scheduling, volumes)
 WORKER = pod("worker")
 NOT_FOUND = (
-    'rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/dljob/train:1": failed to resolve '
-    'reference "docker.io/dljob/train:1": docker.io/dljob/train:1: not found'
+    'rpc error: code = NotFound desc = failed to pull and unpack image "registry.example/dljob/train:1": failed to resolve '
+    'reference "registry.example/dljob/train:1": registry.example/dljob/train:1: not found'
 )
 HEAD = 'failed to pull and unpack image "registry.example/train:1": failed to resolve reference: '
 
