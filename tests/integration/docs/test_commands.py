@@ -50,7 +50,7 @@ RUN_BY = {
     r"make cluster K8S=\S+": "tests/unit/devtools/testbed/base/test_settings.py::test_the_version_of_kubernetes",
     r"make cluster-status": HERE,
     r"make images( MANIFESTS=\S+)?": "tests/e2e/test_images.py::test_make_images_serves_the_names_of_another_folder",
-    r"pip install dljob-operator|dljob-operator run --install-crds": "tests/e2e/test_wheel.py::test_installed_alone_it_lacks_nothing_and_a_job_succeeds",
+    r"pip install '?dljob-operator(\[fast\]')?|dljob-operator run --install-crds": "tests/e2e/test_wheel.py::test_installed_alone_it_lacks_nothing_and_a_job_succeeds",
     r"make wheel": "tests/integration/collection/test_wheel.py::test_its_collection_is_the_tarballs",
     r"make run|\.venv/bin/dljob-operator run --install-crds|dljob-operator run": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
