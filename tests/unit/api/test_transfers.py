@@ -22,6 +22,7 @@ from support.certificates import write_certificate
 from support.polling import until
 from support.scripted_server import Exchange, ScriptedServer, scripted
 
+pytest.importorskip("pycurl", reason="the oldest versions run without it")
 LONG = 20.0
 
 
