@@ -250,7 +250,7 @@ class PlaybookRunner:
 
 @contextlib.contextmanager
 def _without_traces() -> Iterator[None]:
-    """Undo what a run leaves in this process: handlers of signals, and task processes that nobody has waited for.
+    """Undo what a run leaves in this process: handlers of signals, and task processes that ended.
 
     Without garbage collections, each of which writes to all objects, a start takes a fifth less processor time.
     """

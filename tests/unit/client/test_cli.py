@@ -104,7 +104,7 @@ def test_get_and_describe(cluster: Cluster, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (("get", "nobody"), cli.NOT_FOUND, "There is no job nobody"),
+        (("get", "absent"), cli.NOT_FOUND, "There is no job absent"),
         (("get", "pod/x"), cli.ERROR, "pod is no kind of training job"),
         (("list", "jaxjobs"), cli.NOT_FOUND, "does not have jaxjobs.kubeflow.org"),
         (("list", "--context", "x"), cli.NO_CLUSTER, "no context 'x'"),
@@ -113,7 +113,7 @@ def test_get_and_describe(cluster: Cluster, capsys: pytest.CaptureFixture[str]) 
         (("wait", "a", "--for", "Running", "--timeout", "0.1"), cli.TIMEOUT, "is not Running after 0.1 s"),
         (("wait", "a", "--for", "Sleeping"), None, "is no state"),
         (("list", "--sort-by", "color"), None, "is no key"),
-        (("suspend", "a", "nobody"), cli.NOT_FOUND, "There is no job nobody"),
+        (("suspend", "a", "absent"), cli.NOT_FOUND, "There is no job absent"),
         (("submit", "-f", "/nowhere"), cli.ERROR, "cannot be read"),
     ],
 )

@@ -96,9 +96,9 @@ def test_a_name_of_several_jobs_is_refused_with_the_names_to_write(cluster: Clus
     assert cluster.client().get("a", "tfjob").kind == "TFJob"
 
 
-@pytest.mark.parametrize("name", ["nobody", "tfjob/nobody"])
+@pytest.mark.parametrize("name", ["absent", "tfjob/absent"])
 def test_a_job_that_does_not_exist(cluster: Cluster, name: str) -> None:
-    with pytest.raises(errors.NotFound, match="There is no job nobody in the namespace team"):
+    with pytest.raises(errors.NotFound, match="There is no job absent in the namespace team"):
         cluster.client().get(name)
 
 

@@ -129,7 +129,7 @@ def _container_names(facts: Facts, about: str) -> Iterator[Finding]:
 
 
 def _missing(facts: Facts, about: str) -> Iterator[Finding]:
-    """Fewer pods than replicas, where nobody says why."""
+    """Fewer pods than replicas, without a reason."""
     running = condition(facts.job, "Running")
     since = moment(running.get("lastTransitionTime")) or facts.created
     varies = "elasticPolicy" in facts.spec or facts.spec.get("enableDynamicWorker") or facts.kind == "MPIJob"
