@@ -141,7 +141,7 @@ CASES: dict[str, Case] = {
     "gpu": Case("insufficient-resource", "Insufficient example.com/gpu", container=_needs("example.com/gpu", "8")),
     "selector": Case("node-selector", "node affinity/selector", pod={"nodeSelector": {"gpu": "none-has-it"}}),
     "taint": Case("taint", "untolerated taint", pod={"nodeSelector": {"type": "kwok"}}),
-    "affinity": Case("pod-affinity", "pod affinity rules", pod=_affinity("podAffinity", {"why": "nobody"})),
+    "affinity": Case("pod-affinity", "pod affinity rules", pod=_affinity("podAffinity", {"why": "absent"})),
     "anti": Case("pod-anti-affinity", "anti-affinity", workers=1, pod=_affinity("podAntiAffinity", {"why": "$NAME"})),
     "spread": Case(
         "topology-spread",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
+from decimal import Decimal
 from typing import Any
 
+from dljob import quantity
 from dljob.kinds import FIRST_CONTAINER, Flavor, Kind, Resource, kind_of
 
 QUEUED, SUSPENDED, CREATED, STARTING, RUNNING, RESTARTING, SUCCEEDED, FAILED, INVALID, DELETING = STATES = (
@@ -36,17 +36,10 @@ _TYPE_LABELS = (
     "job_type",
 )
 _INDEX_LABELS = ("dljob.operator/replica-index", "training.kubeflow.org/replica-index", "task_index")
+_NOTHING = Decimal(0)
 _USERS = ("dljob.operator/user", "arena.kubeflow.org/console-user", "app.kubernetes.io/created-by")
 """Labels or annotations with the user, whom Kubernetes itself does not record."""
 _GPU_NAMES = ("gpu", "nvidia.com/mig", "google.com/tpu", "habana.ai/", "aws.amazon.com/neuron", "huawei.com/ascend")
-_UNITS = {
-    **dict(zip(("n", "u", "m", ""), (1e-9, 1e-6, 1e-3, 1.0), strict=True)),
-    **{unit: 1000.0 ** (power + 1) for power, unit in enumerate("kMGTPE")},
-    **{unit: 1024.0 ** (power + 1) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))},
-}
-_QUANTITY = re.compile(
-    r"([+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +209,14 @@ def belongs(pod: Resource, job: Resource) -> bool:
 def replica_of(pod: Resource, kind: Kind, job: Resource) -> tuple[str, int | None]:
     """The replica type and index of a pod; ("", None) where its labels do not say."""
     labels = _map(_map(pod.get("metadata")).get("labels"))
-    name = next((str(labels[label]) for label in _TYPE_LABELS if label in labels), "")
-    index = next((str(labels[label]) for label in _INDEX_LABELS if label in labels), "")
+    name = _first(labels, _TYPE_LABELS)
+    index = _first(labels, _INDEX_LABELS)
     return kind.flavor(job).canonical(name), int(index) if index.isascii() and index.isdigit() else None
+
+
+def _first(labels: Resource, names: Iterable[str]) -> str:
+    """The first of the labels that is there."""
+    return next((str(labels[name]) for name in names if name in labels), "")
 
 
 # --- spec
@@ -273,7 +271,7 @@ def _pod_spec(entry: Resource) -> Resource:
 
 
 def _requests(specs: Sequence[ReplicaSpec]) -> Requests:
-    gpus = cpu = memory = 0.0
+    gpus = cpu = memory = _NOTHING
     for spec in specs:
         for count, pod in spec.pods:
             for name, amount in pod_requests(pod).items():
@@ -283,7 +281,7 @@ def _requests(specs: Sequence[ReplicaSpec]) -> Requests:
                     memory += count * amount
                 elif is_gpu(name):
                     gpus += count * amount
-    return Requests(round(gpus), round(cpu, 6), round(memory))  # 0.1 three times is 0.3
+    return Requests(round(gpus), round(float(cpu), 6), round(memory))
 
 
 def is_gpu(resource: str) -> bool:
@@ -291,13 +289,13 @@ def is_gpu(resource: str) -> bool:
     return any(part in resource for part in _GPU_NAMES)
 
 
-def pod_requests(spec: Resource) -> dict[str, float]:
+def pod_requests(spec: Resource) -> dict[str, Decimal]:
     """What a pod requests, as the scheduler counts: init containers run before the others, sidecars beside them."""
-    total: dict[str, float] = {}
+    total: dict[str, Decimal] = {}
     for container in _list(spec, "containers"):
         _add(total, container)
-    before: dict[str, float] = {}
-    most: dict[str, float] = {}
+    before: dict[str, Decimal] = {}
+    most: dict[str, Decimal] = {}
     for container in (_map(one) for one in _list(spec, "initContainers")):
         if container.get("restartPolicy") == "Always":
             _add(total, container)
@@ -306,31 +304,17 @@ def pod_requests(spec: Resource) -> dict[str, float]:
         else:
             step = dict(before)
             _add(step, container)
-        most = {name: max(most.get(name, 0.0), step.get(name, 0.0)) for name in {*most, *step}}
-    total = {name: max(total.get(name, 0.0), most.get(name, 0.0)) for name in {*total, *most}}
+        most = {name: max(most.get(name, _NOTHING), step.get(name, _NOTHING)) for name in {*most, *step}}
+    total = {name: max(total.get(name, _NOTHING), most.get(name, _NOTHING)) for name in {*total, *most}}
     for name, amount in _map(spec.get("overhead")).items():
-        total[name] = total.get(name, 0.0) + quantity(amount)
+        total[name] = total.get(name, _NOTHING) + quantity.parse(amount)
     return total
 
 
-def _add(total: dict[str, float], container: Any) -> None:
+def _add(total: dict[str, Decimal], container: Any) -> None:
     resources = _map(_map(container).get("resources"))
     for name, amount in {**_map(resources.get("limits")), **_map(resources.get("requests"))}.items():
-        total[name] = total.get(name, 0.0) + quantity(amount)
-
-
-def quantity(value: Any) -> float:
-    """A Kubernetes quantity, such as ``100m``, ``1.5Gi`` or ``1e3``; 0 for what is none."""
-    return _quantity(str(value))
-
-
-@lru_cache(1024)
-def _quantity(text: str) -> float:
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        return 0.0
-    number, unit, exponent = match.groups()
-    return float(number) * (10.0 ** int(exponent) if exponent else _UNITS[unit or ""])
+        total[name] = total.get(name, _NOTHING) + quantity.parse(amount)
 
 
 # --- status
@@ -433,8 +417,8 @@ def _pod_states(pods: Sequence[Resource], flavor: Flavor) -> Iterator[tuple[str,
     for pod in pods:
         meta = _map(pod.get("metadata"))
         labels = _map(meta.get("labels"))
-        name = next((str(labels[label]) for label in _TYPE_LABELS if label in labels), "")
-        index = next((str(labels[label]) for label in _INDEX_LABELS if label in labels), "")
+        name = _first(labels, _TYPE_LABELS)
+        index = _first(labels, _INDEX_LABELS)
         if flavor.canonical(name) in flavor.batch_jobs:
             index = ""  # each retry of a batch Job has a pod of its own
         elif not index:
@@ -450,7 +434,7 @@ def _restarts(status: Resource, pods: Sequence[Resource], flavor: Flavor, contai
     counted = sum(_number(value) for value in _map(status.get("retries")).values())
     for pod in pods:
         labels = _map(_map(pod.get("metadata")).get("labels"))
-        name = next((str(labels[label]) for label in _TYPE_LABELS if label in labels), "")
+        name = _first(labels, _TYPE_LABELS)
         if flavor.canonical(name) in flavor.batch_jobs and status.get("retries"):
             continue  # the status counts these too
         counted += max((_number(one.get("restartCount")) for one in _main(pod, container)), default=0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
-from dljob import kinds, view
+from dljob import kinds, quantity, view
 from dljob.view import Durations, Failure, JobView, Replicas
 from hypothesis import given
 from hypothesis import strategies as st
@@ -291,7 +291,7 @@ def test_requests_of_a_dljob_in_its_short_form() -> None:
     ],
 )
 def test_quantities(text: Any, value: float) -> None:
-    assert float(view.quantity(text)) == value
+    assert float(quantity.parse(text)) == value
 
 
 def test_init_containers_run_before_the_others_and_sidecars_beside_them() -> None:

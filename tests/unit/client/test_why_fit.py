@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dljob.view import pod_requests
 from dljob.why import fit
 from support.why_snapshots import node, pod
 
@@ -89,5 +90,13 @@ def test_init_containers_sidecars_and_overhead() -> None:
         "initContainers": [one("2", restartPolicy="Always"), one("4")],
         "overhead": {"cpu": "500m"},
     }
-    found = fit.requests({"spec": spec})
+    found = pod_requests(spec)
     assert {key: str(amount.normalize()) for key, amount in found.items()} == {"cpu": "6.5", GPU: "2"}
+
+
+def test_a_sidecar_that_starts_after_an_init_container_is_not_beside_it() -> None:
+    def one(cpu: str, **more: str) -> dict[str, Any]:
+        return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+    spec = {"containers": [one("1")], "initContainers": [one("10"), one("1", restartPolicy="Always")]}
+    assert pod_requests(spec) == {"cpu": 10}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dljob.why import quantity, scheduler
+from dljob import quantity
+from dljob.why import scheduler
 from dljob.why.scheduler import Rejection
 from hypothesis import given
 from hypothesis import strategies as st

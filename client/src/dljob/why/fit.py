@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from dljob.why import quantity
+from dljob import quantity
+from dljob.view import pod_requests
 from dljob.why.facts import mapping, maps, name_of
 from dljob.why.model import Object
 
@@ -42,12 +43,13 @@ class Nodes:
         for one in neighbours:
             where = mapping(one.get("spec")).get("nodeName")
             if where and mapping(one.get("status")).get("phase") not in ("Succeeded", "Failed"):
-                _add(self._used.setdefault(where, {}), requests(one))
+                _add(self._used.setdefault(where, {}), pod_requests(mapping(one.get("spec"))))
                 self._counts[where] = self._counts.get(where, 0) + 1
 
     def nearest(self, pod: Object) -> Nearest | None:
         """Of the nodes that the pod selects, or of all, that with the fewest obstacles, and then the smallest shortage."""
-        needed, spec = requests(pod), mapping(pod.get("spec"))
+        spec = mapping(pod.get("spec"))
+        needed = pod_requests(spec)
         key = repr((needed, *(spec.get(one) for one in ("nodeSelector", "affinity", "tolerations"))))
         if key not in self._answers:
             self._answers[key] = self._nearest(pod, needed)
@@ -68,30 +70,6 @@ class Nodes:
             if best is None or rank < best[0]:
                 best = rank, Nearest(name, misfits, could)
         return best[1] if best else None
-
-
-def requests(pod: Object) -> Amounts:
-    """What a pod asks of a node: its containers together, or its largest init container; sidecars count for both."""
-    spec = mapping(pod.get("spec"))
-    total: Amounts = {}
-    for one in maps(spec.get("containers")):
-        _add(total, _of(one))
-    sidecars: Amounts = {}
-    for one in maps(spec.get("initContainers")):
-        if one.get("restartPolicy") == "Always":
-            _add(sidecars, _of(one))
-            _add(total, _of(one))
-        else:
-            beside = dict(sidecars)
-            _add(beside, _of(one))
-            total = {key: max(total.get(key, Decimal(0)), beside.get(key, Decimal(0))) for key in {*total, *beside}}
-    _add(total, _quantities(spec.get("overhead")))
-    return total
-
-
-def _of(container: Mapping[str, Any]) -> Amounts:
-    resources = mapping(container.get("resources"))
-    return {**_quantities(resources.get("limits")), **_quantities(resources.get("requests"))}
 
 
 def _quantities(values: Any) -> Amounts:
