@@ -63,8 +63,15 @@ class EventSender:
 
     def _create(self, event: ApiRequest) -> None:
         try:
-            self._client.run(ask(event))
-        except ApiError as error:
-            self._problems.append(f"Event: {error.message}")
+            self._problems += create(self._client, event)
         except Exception as error:  # of the credentials, for example: the thread must go on
             self._problems.append(f"Event: {type(error).__name__}: {error}")
+
+
+def create(client: RestClient, event: ApiRequest) -> list[str]:
+    """Create an Event now, and return the error, if there is one."""
+    try:
+        client.run(ask(event))
+    except ApiError as error:
+        return [f"Event: {error.message}"]
+    return []

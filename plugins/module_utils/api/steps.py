@@ -6,7 +6,7 @@ So the same code serves one request at a time and many at once, in one thread, o
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import ApiRequest
 
@@ -18,26 +18,6 @@ Steps = Generator[ApiRequest | float, Any, Result]
 def ask(request: ApiRequest) -> Steps[Any]:
     """The steps of one request, whose result is its answer."""
     return (yield request)
-
-
-def drive(steps: Steps[Result], send: Callable[[ApiRequest], Any], sleep: Callable[[float], None]) -> Result:
-    """Run ``steps`` to the end, with one request at a time. An error of ``send`` is raised within ``steps``."""
-    try:
-        wanted = next(steps)
-        while True:
-            if isinstance(wanted, float):
-                sleep(wanted)
-                wanted = steps.send(None)
-                continue
-            try:
-                answer = send(wanted)
-            except Exception as error:
-                wanted = steps.throw(error)
-            else:
-                wanted = steps.send(answer)
-    except StopIteration as end:
-        result: Result = end.value
-        return result
 
 
 def resolve(steps: Steps[Result], attempt: Callable[[ApiRequest], Steps[Any]]) -> Steps[Result]:
@@ -55,6 +35,22 @@ def resolve(steps: Steps[Result], attempt: Callable[[ApiRequest], Steps[Any]]) -
                 wanted = steps.throw(error)
             else:
                 wanted = steps.send(answer)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+
+
+def drive(steps: Steps[Result], send: Callable[[ApiRequest], Any], sleep: Callable[[float], None]) -> Result:
+    """Run ``steps`` to the end, with one request at a time. An error of ``send`` is raised within ``steps``."""
+
+    def sent(request: ApiRequest) -> Steps[Any]:
+        yield from ()
+        return send(request)
+
+    pauses = resolve(steps, sent)
+    try:
+        while True:
+            sleep(cast(float, next(pauses)))
     except StopIteration as end:
         result: Result = end.value
         return result

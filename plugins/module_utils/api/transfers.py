@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -94,23 +94,20 @@ class Transfers:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the connections are closed")
-            loop = self._idle.pop() if self._idle else None
+            loop = self._idle.pop() if self._idle else _Loop(self._settings, self._width)
             self._busy += shares
         try:
-            loop = loop or _Loop(self._settings, self._width)
             yield loop
         except BaseException:
-            if loop is not None:
-                loop.abandon()
+            loop.abandon()
             raise
         finally:
             with self._lock:
                 self._busy -= shares
-                if loop is not None and not self._is_closed:
+                if self._is_closed:
+                    loop.close()
+                else:
                     self._idle.append(loop)
-                    loop = None
-            if loop is not None:
-                loop.close()
 
 
 @dataclass(eq=False, slots=True)
@@ -124,31 +121,28 @@ class _Task:
 class _Handle:
     """One easy handle, for one request at a time."""
 
-    __slots__ = ("chunks", "curl", "is_write", "request")
-
     def __init__(self, settings: _Settings) -> None:
         self.curl = pycurl.Curl()
         self.chunks: list[bytes] = []
         self.request: ApiRequest | None = None
         for option, value in settings.options:
             self.curl.setopt(option, value)
-        if settings.trusts_only_given:
+        if settings.connection.configuration.ssl_ca_cert:  # these alone
             self.curl.unsetopt(pycurl.CAPATH)
         if settings.seconds_left is not None:
             left = settings.seconds_left
             refused, permitted = pycurl.PREREQFUNC_ABORT, pycurl.PREREQFUNC_OK
-            self.curl.setopt(pycurl.PREREQFUNCTION, lambda *_: refused if self._is_write and left() <= 0 else permitted)
-
-    @property
-    def _is_write(self) -> bool:
-        return self.request is not None and self.request.method != "GET"
+            self.curl.setopt(
+                pycurl.PREREQFUNCTION,
+                lambda *_: refused if self.request and self.request.is_write and left() <= 0 else permitted,
+            )
 
     def prepare(self, settings: _Settings, request: ApiRequest) -> None:
         """Raises :class:`TooLate`, and what the renewal of credentials raises."""
         curl, data = self.curl, request.encoded()
         headers = [f"{name}: {value}" for name, value in settings.connection.headers(request).items()]
         connect = settings.timeout()
-        if request.method != "GET" and settings.seconds_left is not None:
+        if request.is_write and settings.seconds_left is not None:
             connect = min(connect, check_deadline(settings.seconds_left, request))
         curl.setopt(pycurl.URL, settings.base + request.target)
         curl.setopt(pycurl.HTTPHEADER, [*headers, *settings.headers])
@@ -177,34 +171,19 @@ class _Handle:
         return NoResponse(message, was_sent=was_sent, timed_out=code == pycurl.E_OPERATION_TIMEDOUT)
 
 
-@dataclass(frozen=True)
 class _Settings:
     """What all handles have in common."""
 
-    connection: Connection
-    timeout: Callable[[], float]
-    seconds_left: Callable[[], float] | None
-    base: str = field(init=False)
-    """The URL to which the target of a request is appended."""
-    headers: tuple[str, ...] = field(init=False)
-    options: tuple[tuple[int, Any], ...] = field(init=False)
-    trusts_only_given: bool = field(init=False)
-    """Whether the configuration names the certificates to trust."""
-
-    def __post_init__(self) -> None:
-        configuration = self.connection.configuration
-        base, headers, named = _server(configuration)
-        options = (
-            *_CONNECTION_OPTIONS,
-            *named,
-            *_tls(configuration),
-            *_proxy(configuration),
-        )
-        trusts_only_given = bool(configuration.ssl_ca_cert)
-        for name, value in {
-            "base": base, "headers": headers, "options": options, "trusts_only_given": trusts_only_given,
-        }.items():  # fmt: skip
-            object.__setattr__(self, name, value)
+    def __init__(
+        self, connection: Connection, timeout: Callable[[], float], seconds_left: Callable[[], float] | None
+    ) -> None:
+        self.connection = connection
+        self.timeout = timeout
+        self.seconds_left = seconds_left
+        configuration = connection.configuration
+        self.base, self.headers, named = _server(configuration)
+        """The URL to which the target of a request is appended, and headers of every request."""
+        self.options = (*_lasting(), *named, *_tls(configuration), *_proxy(configuration))
 
 
 class _Loop:
@@ -254,8 +233,8 @@ class _Loop:
                 continue
             if not self._progress():
                 self._wait()
-        for place in sorted(self._errors):
-            raise self._errors[place]
+        if self._errors:
+            raise self._errors[min(self._errors)]
         return [self._results[place] for place in sorted(self._results)]
 
     def _go_on(self, task: _Task, resume: Callable[[Any], Any], value: Any) -> None:
@@ -330,15 +309,13 @@ class _Loop:
             time.sleep(min(seconds, 0.01))  # libcurl waits for something that is no socket
 
 
-_CONNECTION_OPTIONS: tuple[tuple[int, Any], ...] = ()
-if is_available:
-    _CONNECTION_OPTIONS = (
-        (pycurl.NOSIGNAL, 1),
-        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),  # the second costs both sides more
-        (pycurl.TCP_KEEPALIVE, 1),
-        (pycurl.TCP_KEEPIDLE, 30),
-        (pycurl.TCP_KEEPINTVL, 10),
-    )
+def _lasting() -> Iterator[tuple[int, Any]]:
+    """For connections that last, in a process of several threads."""
+    yield pycurl.NOSIGNAL, 1
+    yield pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1  # the second costs both sides more
+    yield pycurl.TCP_KEEPALIVE, 1
+    yield pycurl.TCP_KEEPIDLE, 30
+    yield pycurl.TCP_KEEPINTVL, 10
 
 
 def _server(configuration: client.Configuration) -> tuple[str, tuple[str, ...], tuple[tuple[int, Any], ...]]:

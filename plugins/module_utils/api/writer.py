@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import generated, paths
+from ansible_collections.dljob.operator.plugins.module_utils.api import event_sender, generated, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.event_sender import EventSender
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
@@ -423,13 +423,7 @@ class Writer:
         ]
         if self._sender is not None:
             return self._sender.send(made)
-        problems = []
-        for event in made:
-            try:
-                self._api.run(ask(event))
-            except ApiError as e:
-                problems.append(f"Event: {e.message}")
-        return problems
+        return [problem for event in made for problem in event_sender.create(self._api, event)]
 
     def delete_job(self) -> bool:
         """Delete the job as it was read; the garbage collector deletes the objects that it owns.

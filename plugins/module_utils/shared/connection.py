@@ -49,6 +49,11 @@ class ApiRequest:
     accept: str = JSON
 
     @property
+    def is_write(self) -> bool:
+        """Whether only a leader may send it."""
+        return self.method != "GET"
+
+    @property
     def target(self) -> str:
         """The path with the query."""
         return self.path + (f"?{urlencode(self.query)}" if self.query else "")
@@ -111,7 +116,7 @@ class Connection:
         """
         headers, data = self.headers(request), request.encoded()
         connect, read = timeout
-        if request.method != "GET":
+        if request.is_write:
             connect = min(connect, check_deadline(seconds_left, request))
         within = urllib3.Timeout(connect=connect, read=read)
         options |= {"body": data, "headers": headers, "timeout": within, "retries": False}
