@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from devtools.checks.suite import parts, plan, results
 from devtools.checks.suite.account import account, is_unsteady
+from devtools.checks.suite.disk import Watch
 from devtools.checks.suite.runner import Interrupted, Run
 from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
@@ -31,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with exclusive(FOLDER.parent / "suite.lock", "another run of the tests in this checkout"):
             limit = 60 * (options.limit or (FULL_LIMIT if options.full else LIMIT))
             run = Run(lanes, settings_from(), FOLDER, _say, limit)
-            run.run()
+            with Watch(FOLDER, _say) as disk:
+                run.run()
     except (ClusterError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -39,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted; all started processes are stopped", file=sys.stderr)
         return 130
     cases = results.read(run.results)
+    print(f"\n{disk.line}")
     print(account(run.ended, cases, time.monotonic() - began))
     return 1 if any(step.status for step in run.ended) or is_unsteady(cases) else 0
 

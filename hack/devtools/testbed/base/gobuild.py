@@ -193,16 +193,22 @@ def _is_complete(folder: Path, program: Program) -> bool:
 def build(cache: Path, go_dir: Path, program: Program, step: Step | None = None) -> Path:
     """Build the program unless it is cached; returns the folder of its binaries. ``step`` receives the progress."""
 
+    target = program_dir(cache, go_dir, program)
+
     def make(partial: Path) -> None:
         go = go_tool()
+        # An interrupted build goes on from its own compiled packages. They are gigabytes that no other program shares.
+        compiled = target.with_name(f".compiled-{target.name}") if program.kubernetes else None
         with _module_folder(go, go_dir, program) as folder:
             partial.mkdir()
-            _compile(go, folder, program, partial, step)
+            _compile(go, folder, program, partial, step, compiled)
         for path, name in program.packages.items():
             made = program.module if path == "." else path.rpartition("/")[2]
             (partial / made).rename(partial / name)
+        if compiled is not None:
+            shutil.rmtree(compiled)
 
-    return cache_entry(program_dir(cache, go_dir, program), make, lambda found: _is_complete(found, program))
+    return cache_entry(target, make, lambda found: _is_complete(found, program))
 
 
 def build_step(cache: Path, go_dir: Path, program: Program, report: Reporter, name: str, title: str) -> Path:
@@ -244,16 +250,20 @@ def _add(go: str, go_dir: Path, program: Program, addition: Addition, folder: Pa
     shell.run([go, "mod", "edit", f"-replace={addition.module}=./{copy.name}"], cwd=folder, env=go_env())
 
 
-def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | None) -> None:
+def _compile(
+    go: str, folder: Path, program: Program, out: Path, step: Step | None, compiled: Path | None
+) -> None:
+    """Build into ``out``; ``compiled`` is a build cache of this program alone, in place of the user's."""
+    env = go_env() | ({"GOCACHE": str(compiled)} if compiled else {})
     tags = ("-tags", ",".join(program.tags)) if program.tags else ()
     # the packages that the build cache lacks; this downloads the modules that it needs
     stale = shell.run(
         [go, "list", "-deps", *tags, "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", *program.packages],
-        cwd=folder, env=go_env(), fix="check that the Go module proxy (go env GOPROXY) is reachable",
+        cwd=folder, env=env, fix="check that the Go module proxy (go env GOPROXY) is reachable",
     ).stdout.split()  # fmt: skip
     child = subprocess.Popen(
         [go, "build", "-v", *tags, "-ldflags", program.ldflags, "-o", f"{out}/", *program.packages],
-        cwd=folder, env=shell.merged_env(go_env()), text=True,
+        cwd=folder, env=shell.merged_env(env), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     lines: list[str] = []

@@ -1,6 +1,7 @@
 """The smaller parts: Go builds, kwok's nodes, advertised GPUs, kubeconfigs, running programs, the command line."""
 
 import base64
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,38 @@ def test_what_is_listed_and_what_is_compiled_have_the_same_tags(
     listed, compiled = (line for line in log.read_text().splitlines() if not line.startswith("env"))
     assert listed.startswith(f"list -deps {flag}-f ")
     assert compiled.startswith(f"build -v {flag}-ldflags ")
+
+
+KUBERNETES_GO = """#!/bin/sh
+case $1 in build)
+    mkdir -p "$GOCACHE" && ls "$GOCACHE" >"$LOG" && touch "$GOCACHE/compiled" && [ ! -e "$BROKEN" ] && touch "$OUT/kubectl" ;;
+esac
+"""
+
+
+def test_what_kubernetes_was_compiled_to_is_kept_only_until_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, broken, log = tmp_path / "go", tmp_path / "broken", tmp_path / "log"
+    go.write_text(KUBERNETES_GO)
+    go.chmod(0o755)
+    program = gobuild.kubernetes("1.37", "kubectl")
+    (tmp_path / "sources" / program.module).mkdir(parents=True)
+    made = gobuild.program_dir(tmp_path / "cache", tmp_path / "sources", program)
+    monkeypatch.setattr(gobuild, "go_tool", lambda: str(go))
+    monkeypatch.setattr(gobuild, "_module_folder", lambda *_: contextlib.nullcontext(tmp_path))
+    monkeypatch.setenv("LOG", str(log))
+    monkeypatch.setenv("BROKEN", str(broken))
+    monkeypatch.setenv("OUT", str(made.with_name(f".partial-{made.name}")))
+    monkeypatch.setenv("GOCACHE", str(tmp_path / "users"))
+    broken.touch()
+    with pytest.raises(ClusterError, match="go build of kubernetes"):
+        gobuild.build(tmp_path / "cache", tmp_path / "sources", program)
+    broken.unlink()
+    gobuild.build(tmp_path / "cache", tmp_path / "sources", program)
+    assert log.read_text() == "compiled\n"  # the second attempt goes on from the first one's
+    assert not (tmp_path / "users").exists()
+    assert [path.name for path in made.parent.iterdir() if path.is_dir()] == [made.name]
 
 
 @pytest.fixture
