@@ -63,6 +63,8 @@ def _build_and_push_one(
             with report.step(f"push {image.name}", f"{image.name}, {len(outdated)} names pushed"):
                 for name in outdated:
                     _push(image, name, settings, engine, port)
+            if engine.kind == "own":  # which only serves the cluster, and the node pulls from the registry
+                engine.run("rmi", *image.names, check=False)
     return wanted
 
 
@@ -171,7 +173,7 @@ def build(image: Definition, key: str, cache: Path, engine: Engine, report: Repo
                 # it depends on the builder which of the two streams has the failed command's output
                 output = shell.tail(done.stdout + done.stderr, 30)
                 raise ImagesError(f"docker build of {image.name} failed:\n{output}", f"see {image.dockerfile}")
-        # remove the replaced image, which is now untagged; only our images have this label
+        # remove the replaced image and the stages of this one, which have no names; only our images have this label
         engine.run("image", "prune", "--force", "--filter", f"label={context.LABEL}", check=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -94,3 +94,33 @@ def test_a_new_cluster_pulls_names_that_the_registry_has_since_an_earlier_one(
         "docker.io",
         "registry.example.com:5000",
     }
+
+
+@pytest.mark.parametrize(("kind", "removed"), [("own", ["rmi dljob/shell:1"]), ("user", [])])
+def test_the_clusters_own_engine_keeps_no_image_that_the_registry_has(
+    docker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, removed: list[str]
+) -> None:
+    session = SimpleNamespace(
+        state=SimpleNamespace(registry_port=5000), report=Reporter(tmp_path / "durations.json", io.StringIO())
+    )
+    engine = Engine(kind, docker, {})
+    monkeypatch.setattr(lifecycle, "existing", lambda _: (session, SimpleNamespace(engine=engine)))
+    monkeypatch.setattr(registry, "serves", lambda _: True)
+    monkeypatch.setattr(remote, "content", lambda *_: None)
+    pushed: list[str] = []
+    monkeypatch.setattr(registry, "push", lambda *arguments: pushed.extend(arguments[-1]))
+    monkeypatch.setattr(manifests, "read", lambda _: [])
+    settings = Settings(state_dir=tmp_path / "state", cache_dir=tmp_path / "cache", name="dljob")
+    build.build_and_push(settings, ["shell"])
+    calls = Path(f"{docker}.calls").read_text().splitlines()
+    assert pushed == ["dljob/shell:1"]
+    assert [call for call in calls if call.startswith("rmi")] == removed
+
+
+@pytest.mark.parametrize("file", sorted(definition.IMAGES_DIR.glob("*/Dockerfile")), ids=lambda path: path.parent.name)
+def test_a_stage_that_becomes_no_image_is_removed_with_the_replaced_ones(file: Path) -> None:
+    lines = file.read_text().splitlines()
+    stages = [number for number, line in enumerate(lines) if line.startswith("FROM ")]
+    assert stages
+    for number in stages[:-1]:
+        assert lines[number + 1] == f"LABEL {context.LABEL}=stage"
