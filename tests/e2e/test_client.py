@@ -23,7 +23,8 @@ def dljob(
     """Run it as kubectl's plugin, in the namespace ``here``."""
     path = os.pathsep.join((str(here.kubeconfig.parent / "bin"), str(SCRIPTS), os.environ["PATH"]))
     environ = {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig or here.kubeconfig)}
-    command = ["kubectl", "dljob", *words, "--namespace", here.namespace]
+    first, *others = words
+    command = ["kubectl", "dljob", first, "--namespace", here.namespace, *others]
     return subprocess.run(command, env=environ, input=text, capture_output=True, text=True, check=False, timeout=300)
 
 
@@ -129,3 +130,81 @@ def test_kubectl_completes_the_plugin(here: Cluster) -> None:
     command = ["kubectl", "__complete", "dljob", "get", "-n", here.namespace, ""]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0] == "digits"
+
+
+def test_logs_of_all_replicas_until_the_job_ends(here: Cluster) -> None:
+    talks = "for i in 1 2 3; do echo step $i of $(hostname); sleep 0.2; done"
+    fails_once = f"{talks}; [ -e /shared/failed ] && exit 0; touch /shared/failed; exit 1"
+    job = v1_job("talks", "OnFailure", scheduler="sleep 6", server="sleep 6", worker=(2, talks))
+    template = job["spec"]["mxReplicaSpecs"]["Server"]["template"]["spec"]
+    (container,) = template["containers"]
+    container["command"] = ["sh", "-c", fails_once]
+    container["volumeMounts"] = [{"name": "shared", "mountPath": "/shared"}]
+    template["volumes"] = [{"name": "shared", "emptyDir": {}}]
+    here.create({**job, "spec": {**job["spec"], "runPolicy": {"cleanPodPolicy": "None"}}})
+    followed = dljob(here, "logs", "talks", "-f")
+    assert (followed.returncode, followed.stderr) == (0, "")
+    expected = sorted(f"worker-{index} | step {step} of talks-worker-{index}" for index in (0, 1) for step in (1, 2, 3))
+    lines = [re.sub(" +", " ", line) for line in followed.stdout.splitlines()]
+    assert sorted(line for line in lines if line.startswith("worker")) == expected
+    servers = [line for line in lines if line.startswith("server")]
+    assert servers == [f"server-0 | step {step} of talks-server-0" for step in (1, 2, 3)] * 2, "both of its containers"
+    assert dljob(here, "logs", "talks", "server", "-p", "-o", "raw").stdout.count("step") == 3
+
+    timed = dljob(here, "logs", "talks", "worker", "--timestamps", "-o", "raw").stdout.splitlines()
+    assert [line.split()[0] for line in timed] == sorted(line.split()[0] for line in timed)
+    one = dljob(here, "logs", "talks", "worker-1", "--grep", "step [23]", "--tail", "2", "-o", "json").stdout
+    assert [json.loads(line)["message"][:6] for line in one.splitlines()] == ["step 2", "step 3"]
+    assert dljob(here, "logs", "talks", "ps").returncode == 3
+
+
+def test_the_same_lines_as_kubectl_of_a_job_with_long_logs(here: Cluster) -> None:
+    script = (
+        "i=0; while [ $i -lt 4000 ]; do echo $i $(hostname) 0123456789012345678901234567890123456789; i=$((i+1)); done"
+    )
+    here.create(v1_job("long", scheduler=script, server="sleep 86400", worker=(4, f"{script}; sleep 86400")))
+    assert dljob(here, "wait", "long", "--for", "Running", "--timeout", "4m").returncode == 0
+    pods = [f"long-worker-{index}" for index in range(4)]
+    for pod in pods:
+        here.wait_log(pod, "3999 ")
+    merged = dljob(here, "logs", "long", "worker", "-o", "json").stdout.splitlines()
+    seen: dict[str, list[str]] = {}
+    for line in map(json.loads, merged):
+        seen.setdefault(line["pod"], []).append(line["message"])
+    assert seen == {pod: here.core.read_namespaced_pod_log(pod, here.namespace).splitlines() for pod in pods}
+    times = [json.loads(line)["time"] for line in merged]
+    assert times == sorted(times)
+
+
+def test_who_holds_what(here: Cluster) -> None:
+    here.create(v1_job("digits"))
+    assert dljob(here, "wait", "digits", "--for", "Running", "--timeout", "4m").returncode == 0
+    top = dljob(here, "top")
+    assert re.search(r"mxjobs.kubeflow.org/digits +Running +0 +-/0.03 ", top.stdout)
+    assert "it has no metrics-server" in top.stderr
+    (group,) = json.loads(dljob(here, "top", "--by", "namespace,node", "-o", "json").stdout)["groups"]
+    assert (group["namespace"], group["jobs"], group["cpu"]) == (here.namespace, 1, 0.03)
+    assert re.search(r"^GPUs: \d+, of which jobs hold 0, other pods", dljob(here, "top", "-A").stdout, re.MULTILINE)
+
+
+def test_the_api_server_takes_every_new_manifest(here: Cluster) -> None:
+    from dljob.new import FRAMEWORKS
+
+    for framework in FRAMEWORKS:
+        words = (
+            "new",
+            framework,
+            "--image",
+            "train:1",
+            "--workers",
+            "3",
+            "--gpus",
+            "2",
+            "--memory",
+            "1Gi",
+            "--env",
+            "A=b",
+        )
+        made = dljob(here, *words, "--", "python", "train.py")
+        done = dljob(here, "submit", "-f", "-", "--dry-run", "server", text=made.stdout)
+        assert done.returncode == 0, f"{framework}: {done.stderr}"

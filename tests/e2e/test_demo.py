@@ -26,6 +26,8 @@ def test_demo_trains_and_leaves_nothing(cluster: Path, images: None) -> None:
     assert float(accuracy.group(1)) >= 0.95
     assert re.search(r"job: Done, state Succeeded, replicas 5/5", done.stdout)
     assert re.search(r"worker \d+ \| .*epoch", done.stdout), "the training is shown live"
+    assert re.search(r"mxjobs.kubeflow.org/mxnet-digits +Succeeded +5/5", done.stdout), done.stdout
+    assert "Nothing is wrong: mxjobs.kubeflow.org/mxnet-digits is Succeeded" in done.stdout, done.stdout
     jobs = client.CustomObjectsApi(config.new_client_from_config(str(cluster)))
     left = jobs.list_namespaced_custom_object("kubeflow.org", "v1", "default", "mxjobs")["items"]
     assert [j["metadata"]["name"] for j in left] == []

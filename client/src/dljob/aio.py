@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dljob.client import Change, Client, Jobs, Submitted
 from dljob.kinds import Resource
 from dljob.view import JobView
 
+if TYPE_CHECKING:
+    from dljob.logs import LogLine
+    from dljob.usage import Usages
+
+_AHEAD = 1000
+_STOP_SECONDS = 0.5
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -18,14 +24,17 @@ _T = TypeVar("_T")
 class AsyncClient:
     """:class:`Client` for asyncio: the same methods, as coroutines; :meth:`watch` is an asynchronous iterator."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        self._client = Client(*arguments, **named)
+    def __init__(self, *arguments: Any, client: Client | None = None, **named: Any) -> None:
+        self._client = client or Client(*arguments, **named)
 
     async def list(self, kind: str | None = None, **named: Any) -> Jobs:
         return await _thread(self._client.list, kind, **named)
 
     async def get(self, name: str, kind: str | None = None, **named: Any) -> JobView:
         return await _thread(self._client.get, name, kind, **named)
+
+    async def usage(self, kind: str | None = None, **named: Any) -> Usages:
+        return await _thread(self._client.usage, kind, **named)
 
     async def wait(self, name: str, kind: str | None = None, **named: Any) -> JobView:
         return await _thread(self._client.wait, name, kind, **named)
@@ -45,31 +54,48 @@ class AsyncClient:
     async def submit(self, manifest: Resource, **named: Any) -> Submitted:
         return await _thread(self._client.submit, manifest, **named)
 
-    async def watch(self, kind: str | None = None, **named: Any) -> AsyncIterator[Change]:
-        """As :meth:`Client.watch`; when the iterator is closed, its thread ends within half a second."""
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Change | Exception | None]()
-        stopped = threading.Event()
+    def watch(self, kind: str | None = None, **named: Any) -> AsyncIterator[Change]:
+        """As :meth:`Client.watch`; when the iterator is closed, its thread ends within a second."""
+        return _iterate(lambda stop: self._client.watch(kind, stop=stop, **named))
 
-        def put(item: Change | Exception | None) -> None:
-            if not stopped.is_set():
-                loop.call_soon_threadsafe(queue.put_nowait, item)
+    def logs(self, name: str, kind: str | None = None, **named: Any) -> AsyncIterator[LogLine]:
+        """As :meth:`Client.logs`; when the iterator is closed, its thread ends within a second."""
+        return _iterate(lambda stop: self._client.logs(name, kind, stop=stop, **named))
 
-        def run() -> None:
-            try:
-                for change in self._client.watch(kind, stop=stopped.is_set, **named):
-                    put(change)
-                put(None)
-            except Exception as e:  # all are the caller's
-                put(e)
 
-        threading.Thread(target=run, daemon=True).start()
+async def _iterate(begin: Callable[[Callable[[], bool]], Iterable[_T]]) -> AsyncIterator[_T]:
+    """The items that a thread yields; ``begin`` gets what tells it to stop. At most ``_AHEAD`` wait to be taken."""
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[tuple[_T | None, Exception | None, bool]]()
+    stopped, room = threading.Event(), threading.Semaphore(_AHEAD)
+
+    def put(item: _T | None, error: Exception | None = None, *, last: bool = False) -> None:
+        if not stopped.is_set():
+            loop.call_soon_threadsafe(queue.put_nowait, (item, error, last))
+
+    def run() -> None:
         try:
-            while (item := await queue.get()) is not None:
-                if isinstance(item, Exception):
-                    raise item
-                yield item
-        finally:
-            stopped.set()
+            for item in begin(stopped.is_set):
+                put(item)
+                while not room.acquire(timeout=_STOP_SECONDS) and not stopped.is_set():
+                    pass
+                if stopped.is_set():
+                    return
+            put(None, last=True)
+        except Exception as e:  # all are the caller's
+            put(None, e)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while True:
+            item, error, last = await queue.get()
+            if error:
+                raise error
+            if last:
+                return
+            room.release()
+            yield item  # type: ignore[misc]
+    finally:
+        stopped.set()
 
 
 async def _thread(function: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:

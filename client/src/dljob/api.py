@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 import pycurl
 
 from dljob.config import Config, Credentials, ExecPlugin
-from dljob.errors import ApiError, ConfigError, ConnectionFailed
+from dljob.errors import ApiError, ConfigError, ConnectionFailed, DljobError
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -44,6 +44,8 @@ class Response:
     status: int
     body: bytes
     retry_after: float = 0.0
+    cut: str = ""
+    """Why an endless answer has ended before its end, in the words of libcurl."""
 
     def json(self) -> Any:
         """The body. Raises ApiError for one that is no JSON."""
@@ -122,45 +124,35 @@ class Api:
         Raises ConnectionFailed only for an answer that has not begun.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        multi = self._multi()
-        open_: dict[pycurl.Curl, tuple[str, _Answer]] = {}
-        try:
+        with self.streams() as streams:
             for key, request in requests.items():
-                answer = _Answer(streaming=True)
-                handle = self._handle(request, answer, endless=True)
-                open_[handle] = key, answer
-                multi.add_handle(handle)
-            while open_ and not stop() and (deadline is None or time.monotonic() < deadline):
-                multi.perform()
-                for key, answer in open_.values():
-                    yield from ((key, line) for line in answer.take())
-                for handle, error in _ended(multi):
-                    key, answer = open_.pop(handle)
-                    multi.remove_handle(handle)
-                    yield from ((key, line) for line in answer.take())
-                    if error and not answer.begun:
-                        raise _failed(self.config, error)
-                    yield key, answer.response(handle)
-                    handle.close()
-                if open_:
-                    _pause(multi, _MOST_PAUSE if deadline is None else deadline - time.monotonic())
-        finally:
-            for handle in open_:
-                multi.remove_handle(handle)
-                handle.close()
-            self._idle.append(multi)
+                streams.add(key, request)
+            while len(streams) and not stop() and (deadline is None or time.monotonic() < deadline):
+                for key, item in streams.take(_MOST_PAUSE if deadline is None else deadline - time.monotonic()):
+                    if isinstance(item, DljobError):
+                        raise item
+                    yield key, item
+
+    def streams(self) -> Streams:
+        """Endless answers that come and go."""
+        return Streams(self)
 
     # --- libcurl
 
-    def _multi(self) -> pycurl.CurlMulti:
+    def take_multi(self) -> pycurl.CurlMulti:
+        """A set of connections that no other thread uses."""
         if self._idle:
             return self._idle.pop()
         multi = pycurl.CurlMulti()
         multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, _MOST_AT_ONCE)
         return multi
 
+    def keep_multi(self, multi: pycurl.CurlMulti) -> None:
+        """Keep the connections for the next requests."""
+        self._idle.append(multi)
+
     def _send(self, requests: Sequence[Request]) -> list[Response]:
-        multi = self._multi()
+        multi = self.take_multi()
         waiting = [(number, _Answer()) for number in range(len(requests))]
         answers = dict(waiting)
         open_: dict[pycurl.Curl, int] = {}
@@ -170,7 +162,7 @@ class Api:
             while waiting or open_:
                 while waiting and len(open_) < _MOST_AT_ONCE:
                     number, answer = waiting.pop(0)
-                    handle = self._handle(requests[number], answer)
+                    handle = self.handle(requests[number], answer)
                     open_[handle] = number
                     multi.add_handle(handle)
                 multi.perform()
@@ -193,10 +185,11 @@ class Api:
             for handle in open_:
                 multi.remove_handle(handle)
                 handle.close()
-            self._idle.append(multi)
+            self.keep_multi(multi)
         return [responses[number] for number in range(len(requests))]
 
-    def _handle(self, request: Request, answer: _Answer, *, endless: bool = False) -> pycurl.Curl:
+    def handle(self, request: Request, answer: _Answer, *, endless: bool = False) -> pycurl.Curl:
+        """A transfer that is ready to begin."""
         config = self.config
         who = config.credentials()
         handle = pycurl.Curl()
@@ -238,6 +231,55 @@ class Api:
         return handle
 
 
+class Streams:
+    """Endless answers at a time, whose lines are taken as they arrive. A context manager, for one thread."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._multi = api.take_multi()
+        self._open: dict[pycurl.Curl, tuple[Hashable, _Answer]] = {}
+
+    def __enter__(self) -> Streams:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._open:
+            self._multi.remove_handle(handle)
+            handle.close()
+        self._open.clear()
+        self._api.keep_multi(self._multi)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, key: Hashable, request: Request, longest: int = 0) -> None:
+        """Begin a request. A line of more than ``longest`` bytes comes in pieces; by default 64 MiB end the answer."""
+        answer = _Answer(streaming=True, longest=longest)
+        handle = self._api.handle(request, answer, endless=True)
+        self._open[handle] = key, answer
+        self._multi.add_handle(handle)
+
+    def take(self, most: float) -> Iterator[tuple[Any, bytes | Response | ConnectionFailed | ConfigError]]:
+        """What has arrived: lines, and at the end of an answer its Response, or why it has not begun.
+
+        Then waits for more, ``most`` seconds at most.
+        """
+        self._multi.perform()
+        for key, answer in list(self._open.values()):
+            yield from ((key, line) for line in answer.take())
+        for handle, error in _ended(self._multi):
+            key, answer = self._open.pop(handle)
+            self._multi.remove_handle(handle)
+            yield from ((key, line) for line in answer.take())
+            if error and not answer.begun:
+                yield key, _failed(self._api.config, error)
+            else:
+                yield key, answer.response(handle, error[1] if error else "")
+            handle.close()
+        if self._open:
+            _pause(self._multi, most)
+
+
 _RETRYABLE = frozenset(
     (pycurl.E_GOT_NOTHING, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR, pycurl.E_PARTIAL_FILE, pycurl.E_HTTP2)
 )
@@ -247,13 +289,15 @@ _RETRYABLE = frozenset(
 class _Answer:
     """What has arrived of an answer."""
 
-    def __init__(self, *, streaming: bool = False) -> None:
+    def __init__(self, *, streaming: bool = False, longest: int = 0) -> None:
         self.begun = False
         self._streaming = streaming
+        self._longest = longest
         self._status = 0
         self._retry_after = 0.0
         self._parts: list[bytes] = []
         self._length = 0
+        self._has_line = False
 
     def header(self, line: bytes) -> None:
         if line.startswith(b"HTTP/"):
@@ -265,22 +309,27 @@ class _Answer:
     def write(self, part: bytes) -> int:
         self.begun = True
         self._length += len(part)
-        if self._streaming and self._length > _LONGEST_LINE:
+        self._has_line = self._has_line or b"\n" in part
+        if self._streaming and not self._longest and self._length > _LONGEST_LINE:
             return 0  # ends the request
         self._parts.append(part)
         return len(part)
 
     def take(self) -> Iterator[bytes]:
         """The complete lines so far, of an answer that is no error."""
-        if self._status >= 400 or not self._parts or not any(b"\n" in part for part in self._parts):
+        is_too_long = 0 < self._longest < self._length
+        if self._status >= 400 or not (self._has_line or is_too_long):
             return
         *lines, rest = b"".join(self._parts).split(b"\n")
-        self._parts, self._length = [rest] if rest else [], len(rest)
+        if len(rest) > self._longest > 0:
+            lines.append(rest)
+            rest = b""
+        self._parts, self._length, self._has_line = [rest] if rest else [], len(rest), False
         yield from lines
 
-    def response(self, handle: pycurl.Curl) -> Response:
+    def response(self, handle: pycurl.Curl, cut: str = "") -> Response:
         status = self._status or int(handle.getinfo(pycurl.RESPONSE_CODE))
-        return Response(status, b"".join(self._parts), self._retry_after)
+        return Response(status, b"".join(self._parts), self._retry_after, cut)
 
 
 def _pause(multi: pycurl.CurlMulti, most: float) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ SORT_KEYS = (
     *("namespace", "name", "kind", "state", "ready", "gpus", "cpu"),
     *("memory", "restarts", "queue", "running", "age", "user"),
 )
+GROUPS = ("namespace", "user", "queue", "kind", "framework", "node")
+FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi", "mxnet", "paddle", "xgboost", "caffe2")
 FORMATS = ("wide", "name", "json", "yaml")
 _EPILOG = """\
 exit codes:
@@ -48,14 +51,14 @@ def parser() -> argparse.ArgumentParser:
     several = argparse.ArgumentParser(add_help=False)
     several.add_argument("jobs", metavar="JOB", nargs="+", help="NAME, or KIND/NAME as in tfjob/digits")
 
-    top = argparse.ArgumentParser(
+    whole = argparse.ArgumentParser(
         prog="dljob",
         description="Shows and steers distributed training jobs of all kinds on Kubernetes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"dljob {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    whole.add_argument("--version", action="version", version=f"dljob {__version__}")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, help_: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -81,6 +84,38 @@ def parser() -> argparse.ArgumentParser:
         "-o", "--output", choices=("json", "yaml"), help="all causes with their evidence, for a program"
     )
     command("events", "show the Events of a job and its pods", one)
+    logs = command("logs", "show the logs of all replicas of a job as one, in the order of time", one)
+    logs.add_argument(
+        "replicas", metavar="REPLICA", nargs="*", help="only these: worker, master-0, or a pod (default: all)"
+    )
+    logs.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
+    which = logs.add_mutually_exclusive_group()
+    which.add_argument(
+        "-c", "--container", metavar="NAME", action="append", default=[],
+        help="repeatable (default: the one that runs the framework)",
+    )  # fmt: skip
+    which.add_argument("--all-containers", action="store_true", help="init containers and sidecars too")
+    logs.add_argument("-p", "--previous", action="store_true", help="of the containers before their last restart")
+    logs.add_argument("--since", type=_seconds, metavar="TIME", help="only lines of the last 30s, 5m, 1h")
+    logs.add_argument("--tail", type=_count, metavar="N", help="only the last N lines of each container")
+    logs.add_argument("--grep", type=_pattern, metavar="REGEX", help="only lines in which it is found")
+    logs.add_argument("--timestamps", action="store_true", help="show when each line was written")
+    logs.add_argument("-o", "--output", choices=("raw", "json"), help="raw: without the replica's name")
+    top = command("top", "show the GPUs, processors and memory that jobs hold and use, the largest first")
+    top.add_argument("kind", metavar="KIND", nargs="?", help="such as tfjob, ptj or mxjobs.kubeflow.org")
+    top.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces, and the cluster's GPUs")
+    top.add_argument("-l", "--selector", metavar="LABELS", default="", help="only jobs with these labels: a=b,c!=d")
+    top.add_argument(
+        "--by", type=_groups, metavar="KEYS", default=(), help=f"sums instead of jobs: {', '.join(GROUPS)}, or several"
+    )
+    top.add_argument("-o", "--output", choices=("json", "yaml"), help="another form than the table")
+    tui = command("tui", "watch and steer jobs in the terminal (pip install dljob[tui])")
+    tui.add_argument("kind", metavar="KIND", nargs="?", help="such as tfjob, ptj or mxjobs.kubeflow.org")
+    tui.add_argument("-A", "--all-namespaces", action="store_true", help="the jobs of all namespaces")
+    tui.add_argument("-l", "--selector", metavar="LABELS", default="", help="only jobs with these labels: a=b,c!=d")
+    page = command("ui", "serve a page with the jobs on this machine (pip install dljob[web])")
+    page.add_argument("--port", type=_port, default=0, metavar="PORT", help="of 127.0.0.1 (default: any free one)")
+    page.add_argument("--no-browser", action="store_true", help="print the address only")
     wait = command("wait", "wait for a state of a job", one, shown)
     wait.add_argument(
         "--for", dest="until", metavar="STATE", type=_until, default="finished",
@@ -100,9 +135,31 @@ def parser() -> argparse.ArgumentParser:
     submit.add_argument(
         "-w", "--watch", action="store_true", help="follow the jobs to their end: 0 if all succeed, else 7"
     )
+    new = commands.add_parser(
+        "new", help="print the manifest of a new job, for `dljob submit -f -`", allow_abbrev=False,
+        description="Print the manifest of a new job.",
+        usage="dljob new FRAMEWORK --image IMAGE [options] [-- COMMAND [ARGUMENT...]]",
+    )  # fmt: skip
+    new.add_argument("framework", metavar="FRAMEWORK", choices=FRAMEWORKS, help=f"one of {', '.join(FRAMEWORKS)}")
+    new.add_argument("--image", required=True, help="of all replicas")
+    new.add_argument("--name", metavar="NAME", help="(default: the framework)")
+    new.add_argument("-n", "--namespace", metavar="NAME", help="(default: none, that of who submits it)")
+    new.add_argument(
+        "--workers", type=_count, default=1, metavar="N",
+        help="(default: 1); of PyTorch and XGBoost the first one is the master",
+    )  # fmt: skip
+    new.add_argument("--servers", type=_count, default=0, metavar="N", help="parameter servers of TensorFlow and MXNet")
+    new.add_argument("--gpus", type=_count, default=0, metavar="N", help="of each worker (default: 0)")
+    new.add_argument("--gpu-resource", default="nvidia.com/gpu", metavar="NAME", help="(default: nvidia.com/gpu)")
+    new.add_argument("--cpu", default="", metavar="CORES", help="that each replica requests, such as 500m or 4")
+    new.add_argument("--memory", default="", metavar="SIZE", help="that each replica requests and may use: 8Gi")
+    new.add_argument("--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help="repeatable")
+    new.add_argument("--queue", default="", metavar="NAME", help="the LocalQueue of Kueue")
+    new.add_argument("-o", "--output", choices=("json", "yaml"), help="(default: yaml)")
+    new.set_defaults(program=[])
     completion = commands.add_parser("completion", help="print the completion of a shell", allow_abbrev=False)
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
-    return top
+    return whole
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +169,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from dljob.completion import answer
 
         return answer(words[1:])
+    program: list[str] = []
+    if words[:1] == ["new"] and "--" in words:  # all after it is the program's, whatever it looks like
+        words, program = words[: words.index("--")], words[words.index("--") + 1 :]
     given = parser().parse_args(words)
+    if program:
+        given.program = program
     if given.command == "completion":
         from dljob.completion import script
 
@@ -168,6 +230,39 @@ def _seconds(text: str) -> float:
     if not 0 <= value < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: write 30s, 5m or 1h")
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as e:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {e}") from None
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise argparse.ArgumentTypeError(f"{text!r} is no variable: write NAME=VALUE")
+    return name, value
+
+
+def _groups(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.lower().split(",")))
+    if unknown := [name for name in names if name not in GROUPS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no key: write some of {', '.join(GROUPS)}")
+    return names
 
 
 def _until(text: str) -> str:
@@ -305,6 +400,38 @@ def _events(given: argparse.Namespace) -> int:
     return OK
 
 
+def _logs(given: argparse.Namespace) -> int:
+    from dljob.commands import logs
+
+    return logs.run(given, _client(given), lambda sentence: _warn([sentence]))
+
+
+def _top(given: argparse.Namespace) -> int:
+    from dljob.commands import top
+
+    code, problems = top.run(given, _client(given))
+    _warn(problems)
+    return code
+
+
+def _tui(given: argparse.Namespace) -> int:
+    from dljob.commands import tui
+
+    return tui.run(given, _client(given))
+
+
+def _ui(given: argparse.Namespace) -> int:
+    from dljob.commands import ui
+
+    return ui.run(given, _client(given))
+
+
+def _new(given: argparse.Namespace) -> int:
+    from dljob.commands import new
+
+    return new.run(given)
+
+
 def _wait(given: argparse.Namespace) -> int:
     from dljob.output import Progress
 
@@ -422,6 +549,11 @@ _COMMANDS: dict[str, Any] = {
     "describe": _describe,
     "events": _events,
     "why": _why,
+    "logs": _logs,
+    "top": _top,
+    "tui": _tui,
+    "ui": _ui,
+    "new": _new,
     "wait": _wait,
     **dict.fromkeys(("suspend", "resume", "restart", "delete"), _steer),
     "submit": _submit,

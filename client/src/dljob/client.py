@@ -7,13 +7,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from dljob import kinds as kinds_
 from dljob.api import APPLY, MERGE_PATCH, Api, Request, Response
 from dljob.config import load
 from dljob.errors import ApiError, ConnectionFailed, NotFound, Refused, TimedOut
+from dljob.events import event_time
 from dljob.kinds import Kind, Resource
 from dljob.view import FINAL, JOB_NAME_LABEL, JOB_UID_LABEL, QUEUE_LABEL, QUEUED, SUSPENDED, JobView, belongs, view
+
+if TYPE_CHECKING:
+    from dljob.logs import Choice, LogLine
+    from dljob.usage import Usages
 
 FIELD_MANAGER = "dljob"
 FINISHED = "finished"
@@ -100,16 +107,46 @@ class Client:
         """
         where = None if all_namespaces else namespace or self.namespace
         found, problems, _ = self._list(_kinds(kind), where, _query(labelSelector=selector))
-        own: dict[tuple[str, str], _Resources] = {}
-        if pods and found:
-            try:
-                for pod in self._pages(_core("pods", where)):
-                    own.setdefault(_owner_key(pod), []).append(pod)
-            except ApiError as e:
-                problems.append(_sentence("list", "pods", where, e))
+        every = self._every(_core("pods", where), "pods", where, problems) if pods and found else []
         now = datetime.now(UTC)
-        views = [view(job, _pods_of(job, own), now) for job in found]
+        views = [view(job, own, now) for job, own in _with_pods(found, every)]
         return Jobs(tuple(sorted(views, key=lambda job: (job.namespace, job.name, job.resource))), tuple(problems))
+
+    def usage(
+        self, kind: str | None = None, *, namespace: str | None = None, all_namespaces: bool = False, selector: str = ""
+    ) -> Usages:
+        """What the jobs hold, by their pods, and what they use, by metrics.k8s.io.
+
+        What may not be read is among the problems.
+        """
+        from dljob import usage  # here: few commands need it
+
+        where = None if all_namespaces else namespace or self.namespace
+        found, problems, _ = self._list(_kinds(kind), where, _query(labelSelector=selector))
+        pods = self._every(_core("pods", where), "pods", where, problems)
+        metrics = _path("metrics.k8s.io", "v1beta1", "pods", where)
+        absent = "The cluster measures no pods (it has no metrics-server): what jobs use is not shown."
+        measured = usage.measured_by_pod(self._every(metrics, "pods.metrics.k8s.io", where, problems, absent))
+        now = datetime.now(UTC)
+        items = tuple(
+            usage.JobUsage(
+                view(job, own, now), tuple((usage.node_of(pod), usage.usage_of(pod, measured)) for pod in own)
+            )
+            for job, own in _with_pods(found, pods)
+        )
+        cluster = None
+        if all_namespaces and pods:
+            nodes = self._every("/api/v1/nodes", "nodes", None, problems)
+            cluster = usage.accelerators(nodes, items, pods) if nodes else None
+        return usage.Usages(items, cluster, tuple(problems))
+
+    def _every(self, path: str, what: str, where: str | None, problems: _Texts, absent: str = "") -> _Resources:
+        """All objects; where they cannot be listed none, and a sentence among ``problems``: ``absent`` for no API."""
+        try:
+            return list(self._pages(path))
+        except ApiError as e:
+            problems.append(absent if absent and e.status in (404, 503) else _sentence("list", what, where, e))
+            return []
 
     def get(self, name: str, kind: str | None = None, *, namespace: str | None = None, pods: bool = True) -> JobView:
         """A job, with its pods unless the user may not list them. ``name`` may be ``<kind>/<name>``."""
@@ -123,6 +160,7 @@ class Client:
         where = namespace or self.namespace
         if not name:
             raise Refused("The name of the job is empty.")
+        name = _segment(name)
         candidates = _kinds(kind)
         found: _Resources = []
         denied: _Texts = []
@@ -150,10 +188,9 @@ class Client:
     def pods(self, job: Resource) -> tuple[Sequence[Resource], str]:
         """The pods of a job, and a sentence where the user may not list them."""
         meta = job["metadata"]
-        selectors = (f"{JOB_UID_LABEL}={meta.get('uid')}", f"{JOB_NAME_LABEL}={meta['name']}")
         path = _core("pods", meta.get("namespace"))
         try:
-            found = [pod for selector in selectors for pod in self._pages(path, labelSelector=selector)]
+            found = [pod for selector in _pod_selectors(job) for pod in self._pages(path, labelSelector=selector)]
         except ApiError as e:
             return (), _sentence("list", "pods", meta.get("namespace"), e)
         return [pod for pod in {_uid(pod): pod for pod in found}.values() if belongs(pod, job)], ""
@@ -173,6 +210,48 @@ class Client:
             if of.get("uid") in uids or (of.get("kind") in ("Pod", "Job") and str(of.get("name")).startswith(begin)):
                 found.append(event)
         return sorted(found, key=event_time), ""
+
+    def logs(  # noqa: PLR0913
+        self,
+        name: str,
+        kind: str | None = None,
+        *,
+        namespace: str | None = None,
+        choice: Choice | None = None,
+        follow: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[LogLine]:
+        """The lines of the logs of all replicas, in the order of their times.
+
+        ``follow`` goes on with lines as they are written, of pods that come and containers that restart too, until the
+        job has ended or ``stop()`` is true. ``tell`` gets a sentence for each log that cannot be read. Raises NotFound
+        where there is no log yet.
+        """
+        from dljob.logs import absence, read, source  # here: few commands need them
+        from dljob.logs import follow as follow_
+
+        wanted = choice or source.Choice()
+        job = self.object(name, kind, namespace=namespace)
+        pods, denied = self.pods(job)
+        if denied:
+            raise ApiError(403, "Forbidden", denied)
+        found = source.sources(job, pods, wanted)
+        there = [one for one in found if one.has_log(wanted)]
+        if not there:
+            missing = absence.Absence(view(job, pods), pods, found, wanted)
+            if not (follow and missing.is_passing):
+                raise NotFound(missing.sentence)
+        places: dict[source.Key, read.Place] = {}
+        yield from read.read(self.api, there, wanted, tell, places)
+        if follow:
+            meta = job["metadata"]
+            pods_path = _core("pods", meta.get("namespace"))
+            watches = {
+                follow_.JOB: Request(_path_of(job, named=False), _one(meta["name"])),
+                **{one: Request(pods_path, {"labelSelector": one}) for one in _pod_selectors(job)},
+            }
+            yield from follow_.Follower(self.api, job, watches, wanted, places, tell, stop).lines()
 
     def watch(  # noqa: PLR0913
         self,
@@ -471,13 +550,6 @@ class Client:
             token = (page.get("metadata") or {}).get("continue")
 
 
-def event_time(event: Resource) -> str:
-    """When an Event happened last, RFC 3339."""
-    series = event.get("series") or {}
-    found = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return str(next((one for one in found if one), (event.get("metadata") or {}).get("creationTimestamp") or ""))
-
-
 # --- pure
 
 
@@ -493,18 +565,31 @@ def _kinds(text: str | None) -> Sequence[Kind]:
         raise Refused(f"{e}.") from None
 
 
+def _segment(name: str) -> str:
+    """A name as part of a path, where it must not lead elsewhere. Raises Refused."""
+    if name in (".", "..") or "/" in name:
+        raise Refused(f"{name} is no name of a Kubernetes object.")
+    return quote(name, safe="")
+
+
 def _path(group: str, version: str, plural: str, namespace: str | None) -> str:
-    return f"/apis/{group}/{version}" + (f"/namespaces/{namespace}" if namespace else "") + f"/{plural}"
+    return f"/apis/{group}/{version}" + (f"/namespaces/{_segment(namespace)}" if namespace else "") + f"/{plural}"
 
 
 def _path_of(job: Resource, *, named: bool = True) -> str:
     group, _, version = str(job["apiVersion"]).partition("/")
     path = _path(group, version, kinds_.kind_of(job).plural, job["metadata"]["namespace"])
-    return f"{path}/{job['metadata']['name']}" if named else path
+    return f"{path}/{_segment(job['metadata']['name'])}" if named else path
 
 
 def _core(plural: str, namespace: str | None) -> str:
-    return f"/api/v1/namespaces/{namespace}/{plural}" if namespace else f"/api/v1/{plural}"
+    return f"/api/v1/namespaces/{_segment(namespace)}/{plural}" if namespace else f"/api/v1/{plural}"
+
+
+def _pod_selectors(job: Resource) -> tuple[str, str]:
+    """The pods of a job are among those of these labels: this operator's, and training-operator's or mpi-operator's."""
+    meta = job["metadata"]
+    return f"{JOB_UID_LABEL}={meta.get('uid')}", f"{JOB_NAME_LABEL}={meta['name']}"
 
 
 def _query(**given: str | int) -> dict[str, str | int]:
@@ -539,6 +624,13 @@ def _owner_key(pod: Resource) -> tuple[str, str]:
     if controller.get("kind") == "Job" and labels.get(JOB_NAME_LABEL):
         return str(meta.get("namespace")), labels[JOB_NAME_LABEL]
     return "", str(controller.get("uid"))
+
+
+def _with_pods(jobs: Sequence[Resource], pods: Iterable[Resource]) -> Iterator[tuple[Resource, list[Resource]]]:
+    own: dict[tuple[str, str], _Resources] = {}
+    for pod in pods:
+        own.setdefault(_owner_key(pod), []).append(pod)
+    return ((job, _pods_of(job, own)) for job in jobs)
 
 
 def _pods_of(job: Resource, own: Mapping[tuple[str, str], list[Resource]]) -> list[Resource]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from dljob.events import event_rows
 from dljob.kinds import Resource
 from dljob.view import FAILED, FINAL, INVALID, QUEUED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED, JobView
 
@@ -210,20 +211,10 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 def event_lines(events: Sequence[Resource]) -> list[str]:
     """A table of Events; the message is not shortened."""
-    from dljob.client import event_time
-
-    rows, messages = [], []
-    for event in events:
-        of = event.get("involvedObject") or {}
-        count = int((event.get("series") or {}).get("count") or event.get("count") or 1)
-        reason = str(event.get("reason") or "") + (f" x{count}" if count > 1 else "")
-        rows.append(
-            [event_time(event)[:19], str(event.get("type") or ""), reason, f"{of.get('kind')}/{of.get('name')}"]
-        )
-        messages.append(printable(str(event.get("message") or "").strip()))
-    head, *lines = Table(("LAST SEEN", "TYPE", "REASON", "OBJECT")).lines(rows)
+    rows = event_rows(events)
+    head, *lines = Table(("LAST SEEN", "TYPE", "REASON", "OBJECT")).lines(row[:4] for row in rows)
     width = max(map(len, (head, *lines)))
-    pairs = zip((head, *lines), ("MESSAGE", *messages), strict=True)
+    pairs = zip((head, *lines), ("MESSAGE", *(printable(row[4]) for row in rows)), strict=True)
     return [f"{line.ljust(width)}   {message}".rstrip() for line, message in pairs]
 
 

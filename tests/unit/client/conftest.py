@@ -21,6 +21,22 @@ PODS, EVENTS, TFJOBS, PTJS = (("team", plural) for plural in ("pods", "events", 
 
 
 @dataclass
+class Log:
+    """The log of a container: what has been written, and whether it goes on."""
+
+    lines: list[bytes] = field(default_factory=list)
+    is_open: bool = False
+    status: int = 200
+    cut: int = 0
+    """Ends the next answer without its end after so many lines, once."""
+
+    def write(self, second: int, *texts: str) -> None:
+        """Lines of one second, a millisecond from each other."""
+        for number, text in enumerate(texts, len(self.lines)):
+            self.lines.append(f"2026-11-29T10:00:{second:02}.{number:03}000000Z {text}\n".encode())
+
+
+@dataclass
 class Cluster:
     """An API server with the kinds of ``served``, and a kubeconfig for it."""
 
@@ -33,6 +49,8 @@ class Cluster:
     status: int = 0
     """Answers everything with it."""
     requests: list[Exchange] = field(default_factory=list)
+    logs: dict[str, Log] = field(default_factory=dict)
+    """By ``<pod>/<container>``."""
 
     def client(self, **named: Any) -> Client:
         return Client(str(self.kubeconfig), **named)
@@ -60,6 +78,21 @@ class Cluster:
         spec = {"nodeName": "node-1", "containers": [{"name": "pytorch"}]}
         return self.fake.add(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": phase, **status}})
 
+    def worker(self, job: Resource, index: int, state: str = "running", restarts: int = 0) -> Log:
+        """A pod whose container is in that state, and its log."""
+        name = f"{job['metadata']['name']}-worker-{index}"
+        containers = [{"name": "pytorch", "restartCount": restarts, "state": {state: {}}}]
+        pod = self.pod(job, name, "Pending" if state == "waiting" else "Running", containerStatuses=containers)
+        labels = {**pod["metadata"]["labels"], "dljob.operator/replica-index": str(index)}
+        self.fake.store("MODIFIED", PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels}})
+        return self.logs.setdefault(f"{name}/pytorch", Log(is_open=state == "running"))
+
+    def container_is(self, name: str, state: str, restarts: int = 0) -> None:
+        """Change the status of a pod's container, which watches see."""
+        pod = self.fake.objects[PODS][name]
+        containers = [{"name": "pytorch", "restartCount": restarts, "state": {state: {}}}]
+        self.fake.store("MODIFIED", PODS, {**pod, "status": {**pod["status"], "containerStatuses": containers}})
+
     def end(self, job: Resource, type_: str = "Succeeded", reason: str = "") -> None:
         """Set the status of a job, which its watches see."""
         key = (job["metadata"]["namespace"], f"{job['kind'].lower()}s")
@@ -78,6 +111,8 @@ class Cluster:
             exchange.answer(b"404 page not found\n", 404)
         elif f"{exchange.method} {plural}" in self.denied:
             exchange.answer(failure(403, "Forbidden", f'pods is forbidden: User "ada" cannot {plural}').content, 403)
+        elif exchange.path.endswith("/log"):
+            self._log(exchange)
         elif exchange.query.get("watch"):
             self._watch(exchange, plural)
         else:
@@ -109,9 +144,44 @@ class Cluster:
             content["items"] = [one for one in content["items"] if one["metadata"]["name"] == name]
         exchange.answer(content.encode() if isinstance(content, str) else content, response.status)
 
+    def _log(self, exchange: Exchange) -> None:
+        *_, pod, _ = exchange.path.split("/")
+        log = self.logs.get(f"{pod}/{exchange.query['container']}", Log(status=404))
+        if log.status != 200:
+            exchange.answer(failure(log.status, "Because", "because").content, log.status)
+            return
+        follow, since = exchange.query.get("follow"), exchange.query.get("sinceTime", "")[:19].encode()
+        if not follow and not log.cut:
+            lines = [line for line in log.lines if line[:19] >= since]
+            exchange.answer(b"".join(lines[len(lines) - int(exchange.query.get("tailLines", len(lines))) :]))
+            return
+        exchange.begin_stream()
+        position = len(log.lines) - int(exchange.query.get("tailLines", len(log.lines)))
+        while True:
+            is_last = not log.is_open or not follow
+            for line in log.lines[position:]:
+                position += 1
+                if line[:19] >= since:
+                    exchange.send(line)
+                if log.cut and position >= log.cut:
+                    log.cut = 0
+                    return
+            if is_last or exchange.closing.is_set():
+                exchange.handler.wfile.write(b"0\r\n\r\n")
+                return
+            time.sleep(0.005)
+
     def _watch(self, exchange: Exchange, plural: str) -> None:
         exchange.begin_stream()
         name = exchange.query.get("fieldSelector", "").partition("metadata.name=")[2]
+        if "resourceVersion" not in exchange.query:  # all that there is comes first
+            there = [one for key, kept in self.fake.objects.items() if key[1] == plural for one in kept.values()]
+            exchange.query["resourceVersion"] = str(
+                len(self.fake.watch_events) and _version(self.fake.watch_events[-1])
+            )
+            for one in there:
+                if name in ("", one["metadata"]["name"]):
+                    exchange.line({"type": "ADDED", "object": one})
         position = next(
             (
                 n

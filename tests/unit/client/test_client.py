@@ -324,3 +324,19 @@ def test_asyncio(cluster: Cluster) -> None:
         return found
 
     assert asyncio.run(run()) == [view.CREATED, view.SUCCEEDED]
+
+
+@pytest.mark.parametrize("name", [".", "..", "tfjobs/../pods", "tfjobs/..", "tfjobs/a/../b"])
+def test_a_name_does_not_lead_elsewhere(cluster: Cluster, name: str) -> None:
+    cluster.job("a")
+    with pytest.raises(errors.Refused, match="is no name of a Kubernetes object"):
+        cluster.client().object(name)
+    with pytest.raises(errors.Refused, match="is no name of a Kubernetes object"):
+        cluster.client(namespace="../..").list()
+    assert cluster.requests == []
+
+
+def test_a_name_with_other_characters_is_one_part_of_the_path(cluster: Cluster) -> None:
+    with pytest.raises(errors.NotFound):
+        cluster.client().object("tfjobs/a?watch=1#x%2e")
+    assert {one.path.rpartition("/")[2] for one in cluster.requests} == {"a%3Fwatch%3D1%23x%252e"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -31,7 +32,18 @@ def test_it_requires_what_it_imports_and_nothing_else() -> None:
             imported |= {name.partition(".")[0] for name in names}
     project = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]
     required = {Requirement(text).name.lower() for text in project["dependencies"]}
-    assert {{"pyyaml": "yaml"}.get(name, name) for name in required} == imported - {"dljob", *sys.stdlib_module_names}
+    extras = project["optional-dependencies"]
+    extra = {Requirement(text).name.lower() for texts in extras.values() for text in texts}
+    brought = {"rich"}  # by textual, whose tables and texts are made of it
+    named = {{"pyyaml": "yaml"}.get(name, name) for name in required | extra}
+    assert named | brought == imported - {"dljob", *sys.stdlib_module_names}
+
+
+def test_only_the_view_that_needs_it_imports_an_extra() -> None:
+    for path in (CLIENT / "src").rglob("*.py"):
+        for folder, packages in {"tui": "textual|rich", "web": "starlette|uvicorn|jinja2"}.items():
+            found = re.search(rf"^ *(import|from) ({packages})", path.read_text(), re.MULTILINE)
+            assert path.parent.name == folder or not found, path
 
 
 @pytest.fixture(scope="module")

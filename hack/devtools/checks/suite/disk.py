@@ -6,7 +6,6 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 PERIOD = 2.0
 """Seconds between two looks."""
@@ -30,7 +29,7 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -88,7 +90,8 @@ def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> floa
         operator.wait_ready()
         print(f"    {operator.ready_line}")
         headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")
-        result = training.run(Client(settings.kubeconfig), manifest, TRAINING_LIMIT, keep)
+        look = functools.partial(see, settings)
+        result = training.run(Client(settings.kubeconfig), manifest, TRAINING_LIMIT, keep, look)
     headline("the result")
     print(result.text())
     if result.status["state"] != "Succeeded":
@@ -96,6 +99,16 @@ def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> floa
     if result.accuracy is None or result.accuracy < WANTED_ACCURACY:
         raise training.TrainingError(f"test accuracy {result.accuracy}, expected at least {WANTED_ACCURACY}")
     return result.accuracy
+
+
+def see(settings: Settings, job: str) -> None:
+    """Show the job as its user sees it."""
+    headline("the job as its user sees it")
+    for words in (("list", "mxjobs.kubeflow.org"), ("why", f"mxjobs.kubeflow.org/{job}"), ("top", "-A")):
+        print(f"    $ kubectl dljob {' '.join(words)}")
+        command = [sys.executable, "-m", "dljob", *words, "--kubeconfig", str(settings.kubeconfig)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False)
+        print("".join(f"    {line}\n" for line in (shown.stdout + shown.stderr).splitlines()))
 
 
 def headline(text: str) -> None:
@@ -109,4 +122,6 @@ def how_to_use(settings: Settings) -> str:
     make run                             # the operator, in the foreground
     kubectl apply -f examples/mxnet-digits.yaml
     kubectl get dljobs -w
+    export PATH={ROOT / ".venv/bin"}:$PATH  # kubectl dljob
+    kubectl dljob logs -f mxnet-digits
     make cluster-down                    # when done"""

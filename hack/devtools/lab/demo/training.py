@@ -6,7 +6,7 @@ import http.client
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,8 +124,11 @@ class Training:
         return next((float(found[-1]) for log in logs if (found := ACCURACY.findall(log))), None)
 
 
-def run(client: Client, manifest: Mapping[str, Any], limit: float, keep: bool) -> Result:
-    """Apply ``manifest`` and wait at most ``limit`` seconds for the job to finish; ``keep`` does not delete it."""
+def run(client: Client, manifest: Mapping[str, Any], limit: float, keep: bool, look: Callable[[str], None]) -> Result:
+    """Apply ``manifest`` and wait at most ``limit`` seconds for the job to finish; ``keep`` does not delete it.
+
+    ``look`` gets the job's name when it has finished.
+    """
     training = Training(client, manifest)
     uid = training.create()
     with (
@@ -135,6 +138,7 @@ def run(client: Client, manifest: Mapping[str, Any], limit: float, keep: bool) -
         if not training.over.wait(limit):
             raise TrainingError(f"the job did not finish within {limit:.0f} s; its status: {training.status}")
         result = Result(training.status, training.accuracy(uid), training.elapsed)
+    look(training.name)
     if not keep:
         training.delete()
     return result

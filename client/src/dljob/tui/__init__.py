@@ -1,0 +1,1 @@
+"""The terminal view, ``dljob tui``. It needs Textual: ``pip install dljob[tui]``."""

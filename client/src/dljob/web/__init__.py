@@ -1,0 +1,1 @@
+"""The web page, ``dljob ui``. It needs Starlette, uvicorn and Jinja2: ``pip install dljob[web]``."""

@@ -1,0 +1,40 @@
+"""Serves the page on this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from collections.abc import Callable
+
+import uvicorn
+
+from dljob.client import Client
+from dljob.web.app import create
+from dljob.web.guard import Keys
+from dljob.web.live import LiveJobs
+
+ADDRESS = "127.0.0.1"
+
+
+def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None], all_namespaces: bool = True) -> None:
+    """Print the address, and answer; ``port`` 0 is any free one. Raises OSError for one that is taken."""
+    keys = Keys()
+    live = LiveJobs(client, all_namespaces=all_namespaces)
+    with socket.create_server((ADDRESS, port)) as listening:
+        number = listening.getsockname()[1]
+        hosts = [f"{name}:{number}" for name in (ADDRESS, "localhost")]
+        config = uvicorn.Config(
+            create(client, live, keys, hosts),
+            log_level="warning",  # the address with the token would be in the log of requests
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        address = f"http://{ADDRESS}:{number}/login?token={keys.token}"
+        say(f"Open {address}\nThe address is good for one browser. Ctrl-C ends the page.")
+        if browser:
+            webbrowser.open(address)
+        try:
+            uvicorn.Server(config).run([listening])
+        finally:
+            live.close()

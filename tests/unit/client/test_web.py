@@ -1,0 +1,407 @@
+"""The web page: what it shows, to whom, and what it does, at an API server over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("httpx2")
+import httpx2 as httpx
+import uvicorn
+from dljob import cli, web
+from dljob.commands import ui
+from dljob.web import app as app_
+from dljob.web import chart, live, serve
+from dljob.web.guard import COOKIE, HEADERS, Keys
+from starlette.testclient import TestClient
+from support.polling import until
+
+from .conftest import Cluster
+
+HOST = "127.0.0.1:8080"
+STATIC = Path(web.__file__).parent / "static"
+
+
+class Page:
+    """A browser that was given the address."""
+
+    def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(live, "AGAIN_SECONDS", 0.05)
+        monkeypatch.setattr(app_, "_LOOK", 0.01)
+        client = cluster.client()
+        self.keys = Keys()
+        self.live = live.LiveJobs(client)
+        self.browser = TestClient(
+            app_.create(client, self.live, self.keys, [HOST]), base_url=f"http://{HOST}", follow_redirects=False
+        )
+
+    def enter(self) -> Page:
+        assert self.browser.get(f"/login?token={self.keys.token}").status_code == 303
+        return self
+
+    def text(self, path: str, status: int = 200) -> str:
+        response = self.browser.get(path)
+        assert response.status_code == status, response.text
+        return response.text
+
+    def wait(self, jobs: int) -> Page:
+        until(lambda: len(self.live.views()) == jobs)
+        return self
+
+
+@pytest.fixture
+def page(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    made = Page(cluster, monkeypatch)
+    yield made
+    made.live.close()
+
+
+JOB = "/jobs/team/pytorchjobs.kubeflow.org/a"
+PATHS = (
+    "/",
+    JOB,
+    f"{JOB}/logs",
+    f"{JOB}/delete",
+    f"{JOB}/live",
+    f"{JOB}/logs/live",
+    "/live",
+    "/static/live.js",
+    "/none",
+)
+
+# --- who may see it
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("cookie", ["", "wrong", "\u00e4".encode().decode("latin-1")])
+def test_nothing_is_shown_without_the_cookie(cluster: Cluster, page: Page, path: str, cookie: str) -> None:
+    cluster.job("a")
+    page.wait(1)
+    headers = {"Cookie": f"{COOKIE}={cookie}".encode("latin-1")} if cookie else {}
+    response = page.browser.get(path, headers=headers)  # type: ignore[arg-type]
+    assert response.status_code == 401
+    assert "team" not in response.text
+    assert page.browser.post(path).status_code == 401
+
+
+def test_the_address_is_good_once(page: Page) -> None:
+    assert page.browser.get("/login?token=wrong").status_code == 403
+    assert page.browser.get("/login").status_code == 403
+    response = page.browser.get(f"/login?token={page.keys.token}")
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    cookie = response.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+    assert page.keys.token not in cookie
+    assert page.browser.get(f"/login?token={page.keys.token}").status_code == 403
+    assert page.text("/")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8080", "127.0.0.1", "127.0.0.1:80", "localhost:8080.evil"]
+)
+def test_another_name_for_this_machine_is_refused(page: Page, host: str) -> None:
+    page.enter()
+    assert page.browser.get("/", headers={"Host": host}).status_code == 421
+    assert page.browser.get(f"/login?token={page.keys.token}", headers={"Host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("path", PATHS[:4])
+def test_every_answer_has_the_headers(cluster: Cluster, page: Page, path: str) -> None:
+    cluster.job("a")
+    for response in (page.browser.get(path), page.enter().browser.get(path)):
+        for name, value in HEADERS.items():
+            assert response.headers[name] == value
+    assert "unsafe" not in HEADERS["Content-Security-Policy"]
+
+
+def test_the_pages_hold_nothing_that_the_policy_forbids(cluster: Cluster, page: Page) -> None:
+    job = cluster.job("a")
+    cluster.worker(job, 0).write(1, "x")
+    page.wait(1).enter()
+    for path in (*PATHS[:4], "/none"):
+        text = page.browser.get(path).text
+        assert not re.search(r"<script(?![^>]* src=)|<style|\bstyle=|\bon\w+=|javascript:", text), path
+        assert not re.search(r"(?:src|href|action)=\"(?![/#])", text), f"{path}: an address of another site"
+    assert "innerHTML" not in (STATIC / "live.js").read_text()
+
+
+# --- what it shows
+
+
+def test_the_overview(cluster: Cluster, page: Page) -> None:
+    gpu = {"requests": {"nvidia.com/gpu": "4"}}
+    template = {"spec": {"containers": [{"name": "m", "resources": gpu}]}}
+    cluster.job("b", spec={"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}})
+    cluster.job("a", "tfjobs", metadata={"namespace": "other", "labels": {"dljob.operator/user": "<b>ada</b>"}})
+    page.wait(2).enter()
+    text = page.text("/")
+    assert '<a href="/jobs/team/pytorchjobs.kubeflow.org/b">b</a>' in text
+    assert "&lt;b&gt;ada&lt;/b&gt;" in text and "<b>ada" not in text
+    assert re.search(r'<th scope="row">team</th><td>8</td><td>1</td>', text), "its GPUs"
+    assert "2 jobs" in text
+    assert 'href="/jobs/team' not in page.text("/?q=ns:other")
+    order = re.findall(r'<a href="/jobs/[^"]+">(\w+)</a>', page.text("/?sort=-name"))
+    assert order == ["b", "a"]
+    assert 'href="/?sort=name"' in page.text("/?sort=-name"), "the other way round"
+
+
+def test_2000_jobs(cluster: Cluster, page: Page) -> None:
+    for number in range(2000):
+        cluster.job(f"job-{number:04}")
+    page.wait(2000).enter()
+    first = page.text("/")
+    assert len(first.encode()) < 300_000
+    assert "page 1 of 20" in first and 'rel="next" href="/?page=2"' in first and 'rel="prev"' not in first
+    last = page.text("/?q=job&page=20")
+    assert 'rel="prev" href="/?q=job&amp;page=19"' in last and "job-1999" in last
+    for odd in ("0", "-1", "99", "x", "\u0663", "9" * 100):
+        assert "job-0000" in page.text(f"/?page={odd}") or "job-1999" in page.text(f"/?page={odd}")
+    lists = [one for one in cluster.requests if one.path.endswith("jobs") and not one.query.get("watch")]
+    assert len(lists) < 100, "the pages make no list of their own"
+
+
+def test_a_job(cluster: Cluster, page: Page) -> None:
+    job = cluster.job("a", metadata={"managedFields": [{"manager": "kubectl"}], "annotations": {"x": "</pre><script>"}})
+    cluster.worker(job, 0)
+    event = {"involvedObject": {"uid": "uid-of-a", "kind": "PyTorchJob", "name": "a"}, "metadata": {"name": "e"}}
+    cluster.fake.add(("team", "events"), {**event, "reason": "Odd", "message": "<i>\x1b[2J", "type": "Warning"})
+    page.wait(1).enter()
+    text = page.text(JOB)
+    assert "a-worker-0" in text and "node-1" in text
+    assert "No operator has taken the job" in text
+    assert "&lt;i&gt;\\x1b[2J" in text
+    assert "managedFields" not in text and "&lt;/pre&gt;&lt;script&gt;" in text
+    assert f'href="{JOB}/suspend"' in text and f'href="{JOB}/resume"' not in text
+    cluster.end(job)
+    assert f'href="{JOB}/suspend"' not in page.text(JOB)
+
+
+def test_the_logs(cluster: Cluster, page: Page) -> None:
+    job = cluster.job("a")
+    cluster.worker(job, 0).write(1, "loss 3 <script>", "\x1b[31mACCURACY 1")
+    page.wait(1).enter()
+    text = page.text(f"{JOB}/logs")
+    assert "<b>worker-0</b> loss 3 &lt;script&gt;" in text and "ACCURACY 1" in text and "\x1b" not in text
+    found = page.text(f"{JOB}/logs?q=accuracy")
+    assert "ACCURACY 1" in found and "loss" not in found.partition("<pre")[2]
+    cluster.job("b")
+    assert "has no pods: it is Created" in page.text("/jobs/team/pytorchjobs.kubeflow.org/b/logs")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/jobs/team/pytorchjobs.kubeflow.org/none", 404, "There is no job none"),
+        ("/jobs/team/nonsense/a", 502, "nonsense is no kind"),
+        (f"{JOB}/explode", 404, "There is no page explode"),
+        ("/jobs/team/pytorchjobs.kubeflow.org/%2e%2e", 502, "no name of a Kubernetes object"),
+        ("/jobs/%2e%2e/pytorchjobs.kubeflow.org/a", 502, "no name of a Kubernetes object"),
+        ("/jobs/team/pytorchjobs.kubeflow.org/a%2f..%2fb", 404, ""),
+    ],
+)
+def test_what_does_not_exist(cluster: Cluster, page: Page, path: str, status: int, said: str) -> None:
+    cluster.job("a")
+    page.wait(1).enter()
+    assert said in page.text(path, status)
+
+
+def test_a_cluster_that_does_not_answer(cluster: Cluster, page: Page) -> None:
+    cluster.job("a")
+    page.wait(1).enter()
+    cluster.status = 503
+    assert "because" in page.text(JOB, 503)
+    cluster.status = 0
+    cluster.denied = {"GET pods", "GET events"}
+    text = page.text(JOB)
+    assert "You may not list pods in the namespace team." in text
+    assert "Some causes may stay hidden" in text
+
+
+# --- what it does
+
+
+def writes(cluster: Cluster) -> list[str]:
+    return [one.method for one in cluster.requests if one.method != "GET"]
+
+
+def test_an_action_asks_first(cluster: Cluster, page: Page) -> None:
+    cluster.job("a")
+    page.wait(1).enter()
+    text = page.text(f"{JOB}/suspend")
+    assert "Suspend a?" in text and writes(cluster) == []
+    (key,) = re.findall(r'name="key" value="([^"]+)"', text)
+    response = page.browser.post(f"{JOB}/suspend", data={"key": key}, headers={"Origin": f"http://{HOST}"})
+    assert (response.status_code, response.headers["location"]) == (303, JOB)
+    assert writes(cluster) == ["PATCH"]
+    assert "Suspended" in page.text(JOB)
+    assert page.browser.post(f"{JOB}/delete", data={"key": key}).headers["location"] == "/"
+    until(lambda: page.live.views() == [])
+
+
+@pytest.mark.parametrize(
+    ("data", "headers"),
+    [
+        ({}, {}),
+        ({"key": "wrong"}, {}),
+        ({"key": "x" * 20_000}, {}),
+        ({"key": True}, {"Origin": "http://evil.example"}),
+        ({"key": True}, {"Origin": "null"}),
+        ({"key": True}, {"Sec-Fetch-Site": "cross-site"}),
+        ({"key": True}, {"Sec-Fetch-Site": "same-site"}),
+    ],
+)
+def test_another_site_changes_nothing(cluster: Cluster, page: Page, data: Any, headers: dict[str, str]) -> None:
+    cluster.job("a")
+    page.wait(1).enter()
+    given = {name: page.keys.form if value is True else value for name, value in data.items()}
+    assert page.browser.post(f"{JOB}/delete", data=given, headers=headers).status_code == 403
+    assert page.browser.get(f"{JOB}/delete").status_code == 200, "a link changes nothing"
+    assert writes(cluster) == []
+
+
+def test_a_refused_action_is_a_sentence(cluster: Cluster, page: Page) -> None:
+    job = cluster.job("a")
+    cluster.end(job)
+    page.wait(1).enter()
+    response = page.browser.post(f"{JOB}/suspend", data={"key": page.keys.form})
+    assert response.status_code == 502 and "restart it instead" in response.text
+
+
+# --- live: with a real server, since a test client reads endless answers to their end
+
+
+@contextmanager
+def served(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[httpx.Client, list[str]]]:
+    servers: list[uvicorn.Server] = []
+    run = uvicorn.Server.run
+
+    def record(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+        servers.append(self)
+        run(self, sockets)
+
+    monkeypatch.setattr(uvicorn.Server, "run", record)
+    monkeypatch.setattr(uvicorn.Server, "install_signal_handlers", lambda _: None, raising=False)
+    said: list[str] = []
+    thread = threading.Thread(
+        target=serve.serve, args=(cluster.client(), 0), kwargs={"browser": False, "say": said.append}, daemon=True
+    )
+    thread.start()
+    until(lambda: bool(servers) and servers[0].started)
+    address = said[0].split()[1]
+    with httpx.Client(base_url=address.partition("/login")[0], follow_redirects=True, timeout=20) as browser:
+        assert browser.get(address).status_code == 200
+        yield browser, said
+    servers[0].should_exit = True
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_pages_hear_of_changes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = cluster.job("a")
+    log = cluster.worker(job, 0)
+    log.write(1, "before")
+    with served(cluster, monkeypatch) as (browser, said):
+        assert said[0].startswith("Open http://127.0.0.1:")
+        until(lambda: JOB in browser.get("/").text)
+        with browser.stream("GET", "/live") as events, browser.stream("GET", f"{JOB}/live") as of_job:
+            lines, of_one = events.iter_lines(), of_job.iter_lines()
+            first, first_of_job = next(lines), next(of_one)
+            cluster.job("b")
+            assert next(line for line in lines if line.startswith("data")) != first
+            cluster.end(job)
+            assert next(line for line in of_one if line.startswith("data")) != first_of_job
+        with browser.stream("GET", f"{JOB}/logs/live") as events:
+            lines = events.iter_lines()
+            assert next(lines) == ": begin"
+            until(lambda: any(one.query.get("follow") for one in cluster.requests))
+            log.write(2, "after")
+            log.is_open = False
+            data = next(line for line in lines if line.startswith("data"))
+            assert json.loads(data.removeprefix("data: ")) == {"replica": "worker-0", "text": "after"}
+
+
+def test_a_port_that_is_taken(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.job("a")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert cli.main(["ui", "--no-browser", "--port", str(taken.getsockname()[1])]) == 1
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_a_user_of_one_namespace(cluster: Cluster) -> None:
+    cluster.job("a")
+    assert ui.sees_all(cluster.client())
+
+
+# --- pure
+
+NOW = datetime(2026, 11, 29, 12, 10, tzinfo=UTC)
+
+
+def pod(name: str, **more: Any) -> dict[str, Any]:
+    labels = {"dljob.operator/replica-type": "worker", "dljob.operator/replica-index": name[-1]}
+    created = more.pop("created", "2026-11-29T12:00:00Z")
+    return {"metadata": {"name": name, "creationTimestamp": created, "labels": labels}, "status": more}
+
+
+def state(**given: str) -> list[dict[str, Any]]:
+    kind = "terminated" if "finishedAt" in given else "running"
+    return [{"state": {kind: given}}]
+
+
+BOUND = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-29T12:01:00Z"}]
+
+
+@pytest.mark.parametrize(
+    ("status", "bars"),
+    [
+        ({"phase": "Pending"}, [("waiting", 0, 1000)]),
+        ({"phase": "Pending", "conditions": BOUND}, [("waiting", 0, 100), ("starting", 100, 900)]),
+        (
+            {"phase": "Running", "conditions": BOUND, "containerStatuses": state(startedAt="2026-11-29T12:02:00Z")},
+            [("waiting", 0, 100), ("starting", 100, 100), ("running", 200, 800)],
+        ),
+        (
+            {
+                "phase": "Failed",
+                "conditions": BOUND,
+                "containerStatuses": state(startedAt="2026-11-29T12:02:00Z", finishedAt="2026-11-29T12:04:00Z"),
+            },
+            [("waiting", 0, 250), ("starting", 250, 250), ("failed", 500, 500)],
+        ),
+        (
+            {"containerStatuses": [{}], "conditions": [{"type": "PodScheduled", "status": "True"}]},
+            [("waiting", 0, 1000)],
+        ),
+    ],
+)
+def test_the_bars_of_a_pod(status: dict[str, Any], bars: list[tuple[str, int, int]]) -> None:
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"creationTimestamp": "2026-11-29T12:00:00Z"},
+    }
+    (row,), left_out = chart.timeline(job, [pod("a-0", **status)], NOW)
+    assert [(bar.kind, bar.start, bar.length) for bar in row.bars] == bars
+    assert left_out == 0
+
+
+def test_only_so_many_pods_are_drawn() -> None:
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"creationTimestamp": "2026-11-29T12:00:00Z"},
+    }
+    rows, left_out = chart.timeline(job, [pod(f"p{number}-0") for number in range(chart.MOST_ROWS + 3)], NOW)
+    assert (len(rows), left_out) == (chart.MOST_ROWS, 3)
+    assert chart.timeline({**job, "metadata": {}}, [pod("a-0")], NOW) == ((), 0)
