@@ -154,6 +154,7 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--cpu", default="", metavar="CORES", help="that each replica requests, such as 500m or 4")
     new.add_argument("--memory", default="", metavar="SIZE", help="that each replica requests and may use: 8Gi")
     new.add_argument("--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help="repeatable")
+    new.add_argument("--redis", default="", metavar="HOST", help="where several workers of Caffe2 meet")
     new.add_argument("--queue", default="", metavar="NAME", help="the LocalQueue of Kueue")
     new.add_argument("-o", "--output", choices=("json", "yaml"), help="(default: yaml)")
     new.set_defaults(program=[])

@@ -40,6 +40,8 @@ class Plan:
     cpu: str = ""
     memory: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    redis: str = ""
+    """The Redis server at which several workers of Caffe2 meet."""
     queue: str = ""
     namespace: str = ""
 
@@ -75,6 +77,10 @@ def _check(plan: Plan) -> None:
         raise Impossible("a job has at least one worker")
     if plan.servers and plan.framework not in _SERVERS:
         raise Impossible(f"{plan.framework} has no servers: only {' and '.join(_SERVERS)} have")
+    if plan.redis and plan.framework != "caffe2":
+        raise Impossible(f"{plan.framework} meets at no Redis server: only caffe2 does")
+    if plan.framework == "caffe2" and plan.workers > 1 and not plan.redis:
+        raise Impossible("several workers of caffe2 meet at a Redis server: name it with --redis")
     if not plan.image:
         raise Impossible("the image is missing")
 
@@ -82,7 +88,8 @@ def _check(plan: Plan) -> None:
 def _spec(plan: Plan, kind: Kind, container: str) -> dict[str, Any]:
     worker = _template(plan, container, computes=True)
     if plan.framework == "caffe2":
-        return {kind.flavors[-1].fields[0]: {"replicas": plan.workers, "template": worker}}
+        backend = {"backendType": "redis", "redisHost": plan.redis} if plan.redis else {"backendType": "none"}
+        return {"backendSpecs": backend, kind.flavors[-1].fields[0]: {"replicas": plan.workers, "template": worker}}
     replicas: dict[str, Any] = {}
     left = plan.workers
     if plan.framework == "mxnet":

@@ -101,6 +101,21 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_others(cluster: Cluster) ->
     assert sorted(said)[1].startswith("The log of worker-2 is not complete: the connection broke")
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_log_that_its_node_has_removed(cluster: Cluster, end: bytes) -> None:
+    job = cluster.job("a")
+    removed = cluster.worker(job, 0, "terminated")
+    removed.lines = [b"unable to retrieve container logs for containerd://66bec4b4550403bf" + end]
+    with pytest.raises(errors.NotFound, match="its node has removed it"):
+        list(cluster.client().logs("a"))
+    cluster.worker(job, 1).write(1, "one")
+    said: list[str] = []
+    assert texts(cluster.client().logs("a", tell=said.append)) == ["worker-1 one"]
+    assert said == [
+        "The log of worker-0 cannot be read: its node has removed it, as it does with containers of pods that have ended."
+    ]
+
+
 @pytest.mark.parametrize("denied", ["pods", "log"])
 def test_a_user_without_the_right(cluster: Cluster, denied: str) -> None:
     job = cluster.job("a")

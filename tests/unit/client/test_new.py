@@ -29,7 +29,8 @@ def made(framework: str, **more: Any) -> dict[str, Any]:
         ("mxnet", {"workers": 2, "servers": 3}, {"Scheduler": 1, "Server": 3, "Worker": 2}),
         ("jax", {"workers": 2}, {"Worker": 2}),
         ("paddle", {"workers": 2}, {"Worker": 2}),
-        ("caffe2", {"workers": 2}, {"Worker": 2}),
+        ("caffe2", {}, {"Worker": 1}),
+        ("caffe2", {"workers": 2, "redis": "r"}, {"Worker": 2}),
         ("mpi", {"workers": 2}, {"Launcher": 1, "Worker": 2}),
     ],
 )
@@ -71,6 +72,8 @@ def test_the_program_of_an_mpijob_runs_in_its_launcher_alone() -> None:
         ({"workers": 0}, "at least one worker"),
         ({"servers": 1}, "pytorch has no servers: only tensorflow and mxnet have"),
         ({"framework": "keras"}, "keras is no framework: write one of pytorch, tensorflow"),
+        ({"redis": "r"}, "pytorch meets at no Redis server"),
+        ({"framework": "caffe2", "workers": 2}, "name it with --redis"),
         ({"image": ""}, "the image is missing"),
     ],
 )

@@ -23,6 +23,7 @@ def run(given: argparse.Namespace) -> int:
         cpu=given.cpu,
         memory=given.memory,
         env=dict(given.env),
+        redis=given.redis,
         queue=given.queue,
         namespace=given.namespace or "",
     )

@@ -10,7 +10,7 @@ from typing import Any
 from dljob.api import Api, Request, Response
 from dljob.errors import ApiError, DljobError
 from dljob.kinds import Resource
-from dljob.logs.line import LogLine, Moment, moment, split
+from dljob.logs.line import LogLine, Moment, is_removed, moment, split
 from dljob.logs.read import Place, Tell, explain, line_of
 from dljob.logs.source import LONGEST, RUNNING, WAITING, Choice, Key, Source, sources
 from dljob.view import FINAL, belongs, view
@@ -172,6 +172,8 @@ class Follower:
         return bool(broke) or is_current or source.restarts > self._begun[source.key]
 
     def _hold(self, source: Source, raw: bytes) -> None:
+        if is_removed(raw):
+            return
         at, text = split(raw)
         place = self._places[source.key]
         if place.was_read(at):

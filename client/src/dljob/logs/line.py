@@ -55,3 +55,11 @@ def moment(time: str) -> Moment:
             return EARLIEST
         seconds = there.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return seconds, fraction.ljust(9, "0")
+
+
+_REMOVED = b"unable to retrieve container logs for "
+
+
+def is_removed(raw: bytes) -> bool:
+    """Whether the node says, in place of a log, that it has removed it: the kubelet answers so with status 200."""
+    return raw.startswith(_REMOVED)

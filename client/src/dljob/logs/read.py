@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dljob.api import Api, Response
-from dljob.errors import ApiError, DljobError
-from dljob.logs.line import EARLIEST, LogLine, Moment, moment
+from dljob.errors import ApiError, DljobError, NotFound
+from dljob.logs.line import EARLIEST, LogLine, Moment, is_removed, moment
 from dljob.logs.merge import Merge
 from dljob.logs.source import LONGEST, Choice, Key, Source
 
 AT_ONCE = 200
 """Logs that are read at a time. The API server and the kubelets hold a connection for each."""
 _PATIENCE = 0.5
+REMOVED = NotFound("its node has removed it, as it does with containers of pods that have ended.")
 
 Tell = Callable[[str], None]
 
@@ -71,6 +72,7 @@ def read(
         places.setdefault(source.key, Place())
     read_any = not sources
     refused: list[DljobError] = []
+    removed: set[int] = set()
     try:
         with api.streams() as streams:
             while waiting or len(streams):
@@ -78,11 +80,14 @@ def read(
                     number, source = waiting.pop(0)
                     streams.add(number, source.request(choice), LONGEST)
                 for number, item in streams.take(_PATIENCE):
-                    if isinstance(item, bytes):
+                    if isinstance(item, bytes) and not is_removed(item):
                         read_any = True
                         merge.add(number, item)
                         continue
-                    error = _take_end(merge, number, item)
+                    if isinstance(item, bytes):
+                        removed.add(number)
+                        continue
+                    error = _take_end(merge, number, item) or (REMOVED if number in removed else None)
                     replica = sources[number].replica
                     if error is None:
                         read_any = True
@@ -101,7 +106,10 @@ def read(
 def _take_end(merge: Merge, number: int, item: Response | DljobError) -> DljobError | None:
     error = item if isinstance(item, DljobError) else item.error()
     if isinstance(item, Response) and error is None and item.body:
-        merge.add(number, item.body)  # a last line without its end
+        if is_removed(item.body):
+            error = REMOVED
+        else:
+            merge.add(number, item.body)  # a last line without its end
     merge.end(number)
     return error
 

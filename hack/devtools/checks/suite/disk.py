@@ -12,6 +12,7 @@ PERIOD = 2.0
 NEARLY_FULL = 2**30
 """Bytes that are free at the moment when a run says that tests may fail for it."""
 GIB = 2**30
+THREAD = "disk watch"
 
 
 class Watch:
@@ -23,7 +24,7 @@ class Watch:
         self._free = free or (lambda path: shutil.disk_usage(path).free)
         self.first = self.least = self._free(folder)
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread = threading.Thread(target=self._watch, name=THREAD, daemon=True)
 
     def __enter__(self) -> Watch:
         self._thread.start()

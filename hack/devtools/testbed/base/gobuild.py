@@ -250,9 +250,7 @@ def _add(go: str, go_dir: Path, program: Program, addition: Addition, folder: Pa
     shell.run([go, "mod", "edit", f"-replace={addition.module}=./{copy.name}"], cwd=folder, env=go_env())
 
 
-def _compile(
-    go: str, folder: Path, program: Program, out: Path, step: Step | None, compiled: Path | None
-) -> None:
+def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | None, compiled: Path | None) -> None:
     """Build into ``out``; ``compiled`` is a build cache of this program alone, in place of the user's."""
     env = go_env() | ({"GOCACHE": str(compiled)} if compiled else {})
     tags = ("-tags", ",".join(program.tags)) if program.tags else ()
