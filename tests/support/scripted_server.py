@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -72,6 +73,24 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64  # with the default, 5, some of a client's first connections wait for a second
     daemon_threads = True
 
+    def __init__(self, *arguments: Any) -> None:
+        self.connections: set[socket.socket] = set()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def end_connections(self) -> None:
+        """A client may keep a connection, and with it a thread here, until it is collected."""
+        for connection in list(self.connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
 
 @contextmanager
 def scripted(respond: Callable[[Exchange], None]) -> Iterator[ScriptedServer]:
@@ -108,3 +127,4 @@ def scripted(respond: Callable[[Exchange], None]) -> Iterator[ScriptedServer]:
         finally:
             closing.set()
             listening.shutdown()
+            listening.end_connections()

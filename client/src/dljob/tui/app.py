@@ -73,6 +73,7 @@ class JobsApp(App[None]):
         self._older: list[str] = []
         self._typing: Timer | None = None
         self._said = ""
+        self._shown = ""
 
     def compose(self) -> ComposeResult:
         """The filter, the table, a line about all, and the keys."""
@@ -153,8 +154,10 @@ class JobsApp(App[None]):
         order = f"{self.board.sort_key}, {'descending' if self.board.descending else 'ascending'}"
         counts = f"{len(self._rows)} of {len(self.board)} jobs, {running} running; sorted by {order}"
         text = error or self._said or counts
-        self._status.set_class(bool(error), "failed")
-        self._status.update(Text(printable(text)))
+        if text != self._shown:  # a redraw at every tick would be for nothing
+            self._shown = text
+            self._status.set_class(bool(error), "failed")
+            self._status.update(Text(printable(text)))
 
     # --- keys
 

@@ -92,6 +92,7 @@ class JobScreen(Screen[None]):
         self._width = 0
         self._pattern: re.Pattern[str] | None = None
         self._note = ""
+        self._titled = ""
 
     def compose(self) -> ComposeResult:
         """The name, and a tab for each text."""
@@ -161,7 +162,10 @@ class JobScreen(Screen[None]):
     def _title(self) -> None:
         feeds = [feed for feed in (self._pages, self._logs) if feed and feed.error]
         text = self._note or next((feed.error for feed in feeds), "")
-        self.query_one("#title", Static).update(printable(f"{self._job.namespace}/{self._job.key}  {text}"))
+        title = printable(f"{self._job.namespace}/{self._job.key}  {text}")
+        if title != self._titled:
+            self._titled = title
+            self.query_one("#title", Static).update(title)
 
     def _show(self, page: Page) -> None:
         """Write what differs; where the reader is stays."""

@@ -19,8 +19,8 @@ ADDRESS = "127.0.0.1"
 def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None], all_namespaces: bool = True) -> None:
     """Print the address, and answer; ``port`` 0 is any free one. Raises OSError for one that is taken."""
     keys = Keys()
-    live = LiveJobs(client, all_namespaces=all_namespaces)
     with socket.create_server((ADDRESS, port)) as listening:
+        live = LiveJobs(client, all_namespaces=all_namespaces)
         number = listening.getsockname()[1]
         hosts = [f"{name}:{number}" for name in (ADDRESS, "localhost")]
         config = uvicorn.Config(
