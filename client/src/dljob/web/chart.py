@@ -11,7 +11,7 @@ from dljob.view import FINAL, JobView, replica_of
 
 WIDTH = 1000
 MOST_ROWS = 200
-"""Replicas that are drawn; a page with thousands shows nobody anything."""
+"""Replicas that are drawn at most."""
 
 
 @dataclass(frozen=True, slots=True)
