@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kubernetes import client
-from support.live_jobs import Cluster, shell_template, v1_job
+from support.live_jobs import Cluster, config_of_user, shell_template, v1_job
 
 SCRIPTS = Path(sys.executable).parent
 
@@ -93,18 +92,8 @@ def test_a_launcher_of_a_batch_job(here: Cluster) -> None:
 
 def test_a_user_who_may_only_read_jobs_of_a_kind(here: Cluster, tmp_path: Path) -> None:
     here.create(v1_job("digits"))
-    rbac = client.RbacAuthorizationV1Api(here.core.api_client)
-    name, where = {"name": "reader"}, here.namespace
-    here.core.create_namespaced_service_account(where, {"metadata": name})
-    rule = {"apiGroups": ["kubeflow.org"], "resources": ["mxjobs"], "verbs": ["get", "list"]}
-    rbac.create_namespaced_role(where, {"metadata": name, "rules": [rule]})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", **name}
-    subject = {"kind": "ServiceAccount", "namespace": where, **name}
-    rbac.create_namespaced_role_binding(where, {"metadata": name, "roleRef": role, "subjects": [subject]})
-    token = here.core.create_namespaced_service_account_token("reader", where, {"spec": {}}).status.token
-    config = yaml.safe_load(here.kubeconfig.read_text())
-    config["users"] = [{"name": one["name"], "user": {"token": token}} for one in config["users"]]
-    mine = tmp_path / "kubeconfig"
+    where, mine = here.namespace, tmp_path / "kubeconfig"
+    config = config_of_user(here, "reader", ["get", "list"])
     mine.write_text(yaml.safe_dump(config))
 
     listed = dljob(here, "list", "mxjobs.kubeflow.org", "-o", "name", kubeconfig=mine)

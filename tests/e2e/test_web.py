@@ -14,8 +14,7 @@ from pathlib import Path
 
 import httpx2
 import yaml
-from kubernetes import client
-from support.live_jobs import Cluster, until, v1_job
+from support.live_jobs import Cluster, config_of_user, until, v1_job
 
 
 @contextmanager
@@ -66,20 +65,10 @@ def test_a_job_from_its_page(here: Cluster) -> None:
 
 def test_a_user_sees_what_its_rights_grant(here: Cluster, tmp_path: Path) -> None:
     here.create(v1_job("digits"))
-    rbac = client.RbacAuthorizationV1Api(here.core.api_client)
-    name, where = {"name": "viewer"}, here.namespace
-    here.core.create_namespaced_service_account(where, {"metadata": name})
-    rule = {"apiGroups": ["kubeflow.org"], "resources": ["mxjobs"], "verbs": ["get", "list", "watch"]}
-    rbac.create_namespaced_role(where, {"metadata": name, "rules": [rule]})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", **name}
-    subject = {"kind": "ServiceAccount", "namespace": where, **name}
-    rbac.create_namespaced_role_binding(where, {"metadata": name, "roleRef": role, "subjects": [subject]})
-    token = here.core.create_namespaced_service_account_token("viewer", where, {"spec": {}}).status.token
-    config = yaml.safe_load(here.kubeconfig.read_text())
-    config["users"] = [{"name": one["name"], "user": {"token": token}} for one in config["users"]]
+    where, mine = here.namespace, tmp_path / "kubeconfig"
+    config = config_of_user(here, "viewer", ["get", "list", "watch"])
     for one in config["contexts"]:
         one["context"]["namespace"] = where
-    mine = tmp_path / "kubeconfig"
     mine.write_text(yaml.safe_dump(config))
     page = f"/jobs/{where}/mxjobs.kubeflow.org/digits"
     with served(mine) as (browser, said):
@@ -91,5 +80,5 @@ def test_a_user_sees_what_its_rights_grant(here: Cluster, tmp_path: Path) -> Non
         assert browser.get("/jobs/kube-system/mxjobs.kubeflow.org/digits").status_code == 403
         (key,) = re.findall(r'name="key" value="([^"]+)"', browser.get(f"{page}/delete").text)
         assert browser.post(f"{page}/delete", data={"key": key}).status_code == 403
-        assert token not in text
+        assert config["users"][0]["user"]["token"] not in text
     here.core.read_namespaced_service_account("viewer", where)

@@ -359,3 +359,17 @@ def v1_job(name: str, restart_policy: str = "Never", run_policy: Resource | None
     if run_policy:
         spec["runPolicy"] = run_policy
     return {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": name}, "spec": spec}
+
+
+def config_of_user(here: Cluster, name: str, verbs: list[str]) -> Resource:
+    """The kubeconfig of a new service account, which may do ``verbs`` with MXJobs of the namespace and nothing else."""
+    rbac, where, named = client.RbacAuthorizationV1Api(here.core.api_client), here.namespace, {"name": name}
+    here.core.create_namespaced_service_account(where, {"metadata": named})
+    rule = {"apiGroups": ["kubeflow.org"], "resources": ["mxjobs"], "verbs": verbs}
+    rbac.create_namespaced_role(where, {"metadata": named, "rules": [rule]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", **named}
+    subject = {"kind": "ServiceAccount", "namespace": where, **named}
+    rbac.create_namespaced_role_binding(where, {"metadata": named, "roleRef": role, "subjects": [subject]})
+    token = here.core.create_namespaced_service_account_token(name, where, {"spec": {}}).status.token
+    made: Resource = yaml.safe_load(here.kubeconfig.read_text())
+    return {**made, "users": [{"name": one["name"], "user": {"token": token}} for one in made["users"]]}

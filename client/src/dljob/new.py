@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dljob.kinds import ALL, FIRST_CONTAINER, Kind
+from dljob.view import QUEUE_LABEL
 
 GROUP = "kubeflow.org"
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi", "mxnet", "paddle", "xgboost", "caffe2")
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _FIRST = {"pytorch": "Master", "xgboost": "Master"}
 """The type of the first worker."""
 _SERVERS = {"tensorflow": "PS", "mxnet": "Server"}

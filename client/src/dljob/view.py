@@ -162,7 +162,7 @@ def view(job: Resource, pods: Iterable[Resource] = (), now: datetime | None = No
     own = [pod for pod in pods if belongs(pod, job)]
     state = _state(job, status)
     labels = {str(key): str(value) for key, value in _map(meta.get("labels")).items()}
-    created = _time(meta.get("creationTimestamp"))
+    created = time_of(meta.get("creationTimestamp"))
     return JobView(
         api_version=str(job.get("apiVersion")),
         kind=kind.kind,
@@ -452,19 +452,21 @@ def _main(pod: Resource, container: str) -> list[Resource]:
 def _durations(status: Resource, created: datetime | None, state: str, now: datetime) -> Durations:
     if created is None:
         return Durations()
-    started = _time(status.get("startTime"))
+    started = time_of(status.get("startTime"))
     if state in (QUEUED, SUSPENDED):  # of a job that was stopped, startTime is that of its last run
         return Durations(queued=_between(created, now))
     conditions = {str(one.get("type")): one for one in _conditions(status)}
     outcome = conditions.get(SUCCEEDED if state == SUCCEEDED else FAILED, {}) if state in FINAL else {}
     ended = (
-        (_time(status.get("completionTime")) or _time(outcome.get("lastTransitionTime"))) if state in FINAL else None
+        (time_of(status.get("completionTime")) or time_of(outcome.get("lastTransitionTime")))
+        if state in FINAL
+        else None
     )
     if started is None:
         return Durations(queued=_between(created, ended or now))
     queued = _between(created, started)
     ran = conditions.get(RUNNING, {})
-    ran_at = _time(ran.get("lastTransitionTime"))
+    ran_at = time_of(ran.get("lastTransitionTime"))
     if ran.get("status") != "True":  # the operators of v1 overwrite the time when it ends
         ran_at = None
     if state in (CREATED, STARTING):
@@ -539,7 +541,8 @@ def _number(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _time(value: Any) -> datetime | None:
+def time_of(value: Any) -> datetime | None:
+    """A time of the API, UTC where it names no zone; ``None`` for anything else."""
     try:
         found = datetime.fromisoformat(value)
     except (TypeError, ValueError):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dljob.api import Api, Request, Response
+from dljob.api import Api, Request, Response, Streams
 from dljob.errors import ApiError, DljobError
 from dljob.kinds import Resource
 from dljob.logs.line import LogLine, Moment, is_removed, moment, split
@@ -90,7 +90,7 @@ class Follower:
         query = {**request.query, "watch": "1", "timeoutSeconds": _WATCH_SECONDS}
         return Request(request.path, query)
 
-    def _see(self, key: str, item: bytes | Response | DljobError, streams: Any) -> None:
+    def _see(self, key: str, item: bytes | Response | DljobError, streams: Streams) -> None:
         """An event of a watch, or its end."""
         if not isinstance(item, bytes):
             error = item if isinstance(item, DljobError) else item.error()
@@ -111,7 +111,7 @@ class Follower:
         is_other = job["metadata"].get("uid") != self._job["metadata"].get("uid")
         self._is_over = type_ == "DELETED" or is_other or view(job).state in FINAL
 
-    def _see_pod(self, type_: str, pod: Resource, streams: Any) -> None:
+    def _see_pod(self, type_: str, pod: Resource, streams: Streams) -> None:
         uid = str(pod["metadata"]["uid"])
         if type_ == "DELETED":
             self._pods.discard(uid)
@@ -123,7 +123,7 @@ class Follower:
             if not is_busy and source.state != WAITING and source.restarts > self._begun.get(source.key, -1):
                 self._begin(source, streams)
 
-    def _begin(self, source: Source, streams: Any) -> None:
+    def _begin(self, source: Source, streams: Streams) -> None:
         place = self._places.setdefault(source.key, Place())
         place.restart()
         # a log of which nothing was wanted, or that was empty, goes on as it was wanted
@@ -133,7 +133,7 @@ class Follower:
         self._open.add(source.key)
         self._begun[source.key] = source.restarts
 
-    def _begin_again(self, streams: Any) -> None:
+    def _begin_again(self, streams: Streams) -> None:
         now = time.monotonic()
         for key in [key for key, at in self._again.items() if at <= now]:
             del self._again[key]

@@ -80,12 +80,12 @@ def read(
                     number, source = waiting.pop(0)
                     streams.add(number, source.request(choice), LONGEST)
                 for number, item in streams.take(_PATIENCE):
-                    if isinstance(item, bytes) and not is_removed(item):
-                        read_any = True
-                        merge.add(number, item)
-                        continue
                     if isinstance(item, bytes):
-                        removed.add(number)
+                        if is_removed(item):
+                            removed.add(number)
+                        else:
+                            read_any = True
+                            merge.add(number, item)
                         continue
                     error = _take_end(merge, number, item) or (REMOVED if number in removed else None)
                     replica = sources[number].replica

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from typing import TextIO
 
 from dljob.logs.line import LogLine
@@ -38,10 +37,6 @@ class Printer:
         self._pattern = pattern
         self._width = 0
         self._known: dict[str, int] = {}
-
-    def expect(self, replicas: Iterable[str]) -> None:
-        """Make room for these names."""
-        self._width = max(self._width, *map(len, replicas), 0)
 
     def print(self, line: LogLine) -> None:
         """Write the line, unless the pattern is not in it."""

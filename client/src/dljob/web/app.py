@@ -134,11 +134,12 @@ class Pages:
         pods, no_pods = self._client.pods(found)
         events, no_events = self._client.events(found, pods)
         now = datetime.now(UTC)
+        seen = view(found, pods, now)
         read = snapshot(self._client.api, found, now)
         rows, left_out = timeline(found, pods, now)
         return self._page(
             "job.html",
-            job=view(found, pods, now),
+            job=seen,
             causes=explain(read),
             now=now,
             rows=rows,
@@ -147,7 +148,7 @@ class Pages:
             warnings=[text for text in (no_pods, no_events) if text],
             unread=", ".join(sorted({one.right for one in read.unread})),
             yaml=structured(_without_noise(found), "yaml"),
-            actions=_actions(view(found, pods, now)),
+            actions=_actions(seen),
             version=self._live.version_of(*(request.path_params[name] for name in ("namespace", "resource", "name"))),
         )
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dljob.kinds import Resource, kind_of
-from dljob.view import FINAL, JobView, replica_of
+from dljob.usage import node_of
+from dljob.view import FINAL, QUEUED, SUSPENDED, JobView, replica_of, time_of
 
 WIDTH = 1000
 MOST_ROWS = 200
@@ -39,7 +40,7 @@ def timeline(job: Resource, pods: Iterable[Resource], now: datetime) -> tuple[Se
 
     A pod waits until it has a node, starts until its containers run, and then runs until they have ended.
     """
-    begin = _time((job.get("metadata") or {}).get("creationTimestamp"))
+    begin = time_of((job.get("metadata") or {}).get("creationTimestamp"))
     found = sorted(pods, key=lambda pod: _order(pod, job))
     if begin is None or not found:
         return (), 0
@@ -53,8 +54,7 @@ def timeline(job: Resource, pods: Iterable[Resource], now: datetime) -> tuple[Se
             left = _share(start, begin, total)
             length = max(2, _share(stop, begin, total) - left)
             bars.append(Bar(left, length, kind, f"{kind}: {start:%H:%M:%S} to {stop:%H:%M:%S}"))
-        node = str((pod.get("spec") or {}).get("nodeName") or "")
-        rows.append(Row(str(pod["metadata"]["name"]), node, tuple(bars)))
+        rows.append(Row(str(pod["metadata"]["name"]), node_of(pod), tuple(bars)))
     return rows, max(0, len(found) - MOST_ROWS)
 
 
@@ -65,17 +65,17 @@ def _order(pod: Resource, job: Resource) -> tuple[str, int, str]:
 
 def _spans(pod: Resource, now: datetime) -> list[tuple[datetime, datetime, str]]:
     status = pod.get("status") or {}
-    created = _time((pod.get("metadata") or {}).get("creationTimestamp"))
+    created = time_of((pod.get("metadata") or {}).get("creationTimestamp"))
     if created is None:
         return []
     conditions = {one.get("type"): one for one in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
-    bound = _time(scheduled.get("lastTransitionTime")) if scheduled.get("status") == "True" else None
+    bound = time_of(scheduled.get("lastTransitionTime")) if scheduled.get("status") == "True" else None
     states = [one.get("state") or {} for one in status.get("containerStatuses") or ()]
     ended = [one["terminated"] for one in states if one.get("terminated")]
-    starts = [_time((one.get("running") or one.get("terminated") or {}).get("startedAt")) for one in states]
+    starts = [time_of((one.get("running") or one.get("terminated") or {}).get("startedAt")) for one in states]
     begun = min((one for one in starts if one), default=None)
-    finishes = [one for one in (_time(each.get("finishedAt")) for each in ended) if one]
+    finishes = [one for one in (time_of(each.get("finishedAt")) for each in ended) if one]
     is_over = bool(states) and len(ended) == len(states)
     over = max(finishes) if is_over and finishes else None
     points = [created, bound, begun, over or (now if begun else None)]
@@ -110,16 +110,9 @@ def shares(jobs: Iterable[JobView]) -> Sequence[Share]:
     gpus: dict[str, int] = {}
     counts: dict[str, int] = {}
     for job in jobs:
-        if job.state not in FINAL and job.state not in ("Queued", "Suspended") and job.requests.gpus:
+        if job.state not in (*FINAL, QUEUED, SUSPENDED) and job.requests.gpus:
             gpus[job.namespace] = gpus.get(job.namespace, 0) + job.requests.gpus
             counts[job.namespace] = counts.get(job.namespace, 0) + 1
     most = max(gpus.values(), default=1)
     found = [Share(name, number, counts[name], max(2, WIDTH * number // most)) for name, number in gpus.items()]
     return sorted(found, key=lambda one: (-one.gpus, one.namespace))
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
+
+from devtools.testbed.offline import slots
 
 PERIOD = 2.0
 """Seconds between two looks."""
@@ -18,10 +19,12 @@ THREAD = "disk watch"
 class Watch:
     """Looks at the disk of ``folder`` while the context is open; ``say`` hears once that it is nearly full."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None], free: Callable[[Path], int] | None = None) -> None:
+    def __init__(
+        self, folder: Path, say: Callable[[str], None], free: Callable[[Path], int] = slots.free_bytes
+    ) -> None:
         self._folder = folder
         self._say = say
-        self._free = free or (lambda path: shutil.disk_usage(path).free)
+        self._free = free
         self.first = self.least = self._free(folder)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=THREAD, daemon=True)
