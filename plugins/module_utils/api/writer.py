@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -20,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.own
     belongs_to_predecessor,
     is_owned_by,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import refusal, slices, taken_name
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
@@ -65,7 +67,7 @@ def _explain(error: ApiError, manifest: Resource) -> str:
 
 def _sort(written: ApplyResult, manifests: Sequence[Resource]) -> None:
     """Give the messages the order of ``manifests``: the writes end in any order."""
-    places = {f"{one['kind']}/{one['metadata']['name']}": place for place, one in enumerate(manifests)}
+    places = {owned_objects.text_of(one): place for place, one in enumerate(manifests)}
     for texts in (written.refused, written.postponed, written.taken):
         texts.sort(key=lambda text: (places.get(text.partition(": ")[0], len(places)), text))
 
@@ -132,6 +134,9 @@ class Writer:
         self._dry_run = dry_run
         self._pod_uids: dict[str, str] = {}  # of the pods that this writer has created
         self._still_used: frozenset[str] = frozenset()
+        self._reads_first = False
+        self._outdated: Mapping[str, str] = {}
+        self._found: dict[str, Resource] = {}  # what has been read before a creation
         self._starts_slowly = refusal.is_of_a_creation(resource.get("status"))
         self._lock = threading.Lock()
 
@@ -144,6 +149,9 @@ class Writer:
         """
         written = ApplyResult()
         self._still_used = frozenset(plan.still_used)
+        self._reads_first, self._outdated = plan.reads_first, plan.outdated
+        if plan.reads_first and plan.auxiliary_objects:
+            self._api.each(plan.auxiliary_objects, self._look)
         first = 1 if self._starts_slowly else FIRST_AT_ONCE
         for manifests in _roles_first(plan.auxiliary_objects):
             at_once = self._slow_start(written.created, None, first)
@@ -176,7 +184,7 @@ class Writer:
 
     def _create_auxiliary(self, manifest: Resource, written: ApplyResult) -> Steps[None]:
         """Create what the pods need, or replace it where it is outdated."""
-        present = yield from self._create(manifest, written)
+        present = yield from self._obtain(manifest, written)
         if present is None or not _is_outdated(manifest, present) or self._takes_rights(manifest, present):
             return
         replaced = ApplyResult()
@@ -218,6 +226,20 @@ class Writer:
     def _at_once(self, budget: Budget | None) -> float:
         return self._api.executor.window.width if budget is not None and budget.is_beside_others else math.inf
 
+    def _look(self, manifest: Resource) -> Steps[None]:
+        """Read an object that probably exists and that no cache has: cheaper than to have its creation refused."""
+        if not self._reads_first or owned_kind(manifest).watched:
+            return
+        with contextlib.suppress(ApiError):  # its creation says what is wrong
+            self._found[owned_objects.text_of(manifest)] = yield ApiRequest("GET", paths.object_path(manifest))
+
+    def _obtain(self, manifest: Resource, written: ApplyResult) -> Steps[Resource | None]:
+        """See :meth:`_create`, which is for objects that have not been found."""
+        found = self._found.pop(owned_objects.text_of(manifest), None)
+        if found is None:
+            return (yield from self._create(manifest, written))
+        return (yield from self._accept(manifest, found, written))
+
     def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> Steps[Resource | None]:
         """Returns the object where the job has it already."""
         kind = manifest["kind"]
@@ -229,7 +251,7 @@ class Writer:
                 return None
             if budget.pauses:
                 yield self._api.executor.window.pause
-        name = f"{kind}/{manifest['metadata']['name']}"
+        name = owned_objects.text_of(manifest)
         path = paths.collection(manifest["apiVersion"], kind, self._namespace)
         try:
             began = time.monotonic()
@@ -238,7 +260,7 @@ class Writer:
         except ApiError as e:
             # a quota, or a policy, denies what exists already before the API server compares the names
             if e.reason == "AlreadyExists" or (e.is_denial and (yield from self._has(manifest))):
-                return (yield from self._check_owner(manifest, name, written))
+                return (yield from self._check_owner(manifest, written))
             # of an error other than a denial the first try gives each object its chance
             if e.is_denial or self._starts_slowly:
                 written.denied.add(kind)
@@ -258,10 +280,12 @@ class Writer:
     def _ensure(self, manifest: Resource, written: ApplyResult) -> Steps[bool]:
         """Create the object, or replace it where it exists and belongs to the job. Returns whether it is as wanted."""
         result = ApplyResult()
-        present = yield from self._create(manifest, result)
-        kind = owned_kind(manifest)
-        if present is not None and kind.update != NEVER and (kind.watched or _is_outdated(manifest, present)):
-            yield from self._replace(manifest, present, result)
+        if not (yield from self._replace_unread(manifest, result)):
+            yield from self._look(manifest)
+            present = yield from self._obtain(manifest, result)
+            kind = owned_kind(manifest)
+            if present is not None and kind.update != NEVER and (kind.watched or _is_outdated(manifest, present)):
+                yield from self._replace(manifest, present, result)
         written.created += result.created
         written.adopted += result.adopted
         written.versions += result.versions
@@ -272,17 +296,30 @@ class Writer:
         written.denied |= result.denied
         return not result.incomplete
 
-    def _replace(self, manifest: Resource, present: Resource, written: ApplyResult) -> Steps[None]:
-        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+    def _replace_unread(self, manifest: Resource, written: ApplyResult) -> Steps[bool]:
+        """Replace an object of which the plan knows the uid. Returns whether the job still has it."""
+        uid, kind = self._outdated.get(owned_objects.text_of(manifest)), owned_kind(manifest)
+        if uid is None or kind.update != REPLACE or not kind.watched:
+            return False
+        return (yield from self._replace(manifest, {"metadata": {"uid": uid}}, written, is_read=False))
+
+    def _replace(
+        self, manifest: Resource, present: Resource, written: ApplyResult, *, is_read: bool = True
+    ) -> Steps[bool]:
+        """Returns whether the object is still ``present``, of one that was read just now in any case."""
+        name = owned_objects.text_of(manifest)
         try:
             body = _replacement(manifest, present)
             response = yield ApiRequest("PUT", paths.object_path(manifest), body, self._query, accept=METADATA)
         except ApiError as e:
+            if e.status in (404, 409) and not is_read:
+                return False
             self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.created, name)
             if not self._dry_run and owned_kind(manifest).watched:
                 self._add(written.versions, observed_version(response))
+        return True
 
     def _has(self, manifest: Resource) -> Steps[bool]:
         """Whether the job has the object already, of a kind of which it adopts those of another operator."""
@@ -300,13 +337,18 @@ class Writer:
         is_foreign = bool(adoption.missing_labels(present["metadata"], self._uid))
         return is_foreign and not _named(present) <= _named(manifest)
 
-    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> Steps[Resource | None]:
+    def _check_owner(self, manifest: Resource, written: ApplyResult) -> Steps[Resource | None]:
         """Check who owns an existing object of that name; return it where it is this job, a success."""
         try:
             present = yield ApiRequest("GET", paths.object_path(manifest))
         except ApiError as e:
-            self._add(written.postponed, f"{name}: {e.message}")
+            self._add(written.postponed, f"{owned_objects.text_of(manifest)}: {e.message}")
             return None
+        return (yield from self._accept(manifest, present, written))
+
+    def _accept(self, manifest: Resource, present: Resource, written: ApplyResult) -> Steps[Resource | None]:
+        """Return the object ``present`` where the job owns it, as it is; adopt it, or note why that is not so."""
+        name = owned_objects.text_of(manifest)
         if belongs_to_predecessor(present, self._resource):
             self._add(written.predecessors, name)
             if not (owned_kind(manifest).watched or present["metadata"].get("deletionTimestamp")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
@@ -84,6 +84,11 @@ class Plan:
     ensured_objects: tuple[Mapping[str, Any], ...] = ()
     """Objects to create or to replace. Where the API server rejects one, the user is informed and the job goes on,
     because the training does not need them."""
+    reads_first: bool = False
+    """Whether an earlier plan has created the objects of kinds that no engine watches: the writer then reads each
+    before it tries to create it."""
+    outdated: Mapping[str, str] = field(default_factory=dict)
+    """The uids of objects to replace, by kind and name (``ConfigMap/pi-config``). The writer replaces them unread."""
     routes: tuple[Mapping[str, Any], ...] = ()
     """OpenShift Routes to ensure, for clusters that serve Routes."""
     stale_routes: tuple[str, ...] = ()

@@ -116,6 +116,27 @@ def test_the_launcher_starts_with_the_right_to_reach_all_workers() -> None:
     assert written.index(("PUT", "roles")) < written.index(("POST", "pods"))
 
 
+def test_nothing_is_created_twice() -> None:
+    here = Here()
+    here.step()
+    here.run()
+    here.server.calls.clear()
+    here.step()
+    written = [call for call in here.calls(*ACCOUNT, "configmaps", "pods") if call[0] != "GET"]
+    assert written == [("PUT", "roles"), ("POST", "pods"), ("PUT", "configmaps")]
+
+
+@pytest.mark.parametrize("plural", [*ACCOUNT, "configmaps"])
+def test_what_is_gone_before_the_launcher_is_made_again(plural: str) -> None:
+    here = Here()
+    here.step()
+    here.run()
+    before = here.names(plural)
+    here.server.objects["default", plural].clear()
+    here.step()
+    assert (here.names(plural), here.names("pods")[0]) == (before, "pi-launcher")
+
+
 def test_it_goes_through_the_operators_own_connection() -> None:
     """A Route, which is not watched either, has a client of its own."""
     fake_cluster = FakeCluster(mpijob_v1(), MPI)

@@ -493,6 +493,88 @@ def test_an_object_that_the_training_does_not_need_is_never_a_refusal(
     assert (written.refused, written.created, written.versions) == ([], [], [])
 
 
+def test_an_outdated_object_is_replaced_unread() -> None:
+    api = Api()
+    wanted = manifest("ConfigMap", "c")
+    written = Writer(api, JOB).objects(Plan(ensured_objects=(wanted,), outdated={"ConfigMap/c": "uid of c"}))
+    assert api.methods() == ["PUT c"]
+    assert api.bodies == [{**wanted, "metadata": {**wanted["metadata"], "uid": "uid of c"}}]
+    assert (written.created, written.versions) == (["ConfigMap/c"], [("uid of c", "7")])
+
+
+@pytest.mark.parametrize("gone", [ApiError(404, "NotFound", "gone"), ApiError(409, "Conflict", "another uid")])
+def test_an_outdated_object_that_is_gone_meanwhile_is_made_again(gone: ApiError) -> None:
+    api = Api(PUT_c=gone)
+    plan = Plan(ensured_objects=(manifest("ConfigMap", "c"),), outdated={"ConfigMap/c": "old"})
+    written = Writer(api, JOB).objects(plan)
+    assert api.methods() == ["PUT c", "POST c"]
+    assert (written.created, written.incomplete) == (["ConfigMap/c"], False)
+
+
+def test_an_outdated_object_whose_name_somebody_else_has_meanwhile() -> None:
+    theirs = present("c", ownerReferences=[{**OWNER, "uid": "other", "name": "other"}])
+    api = Api(PUT_c=ApiError(409, "Conflict", "another uid"), POST_c=EXISTS, GET_c=theirs)
+    plan = Plan(ensured_objects=(manifest("ConfigMap", "c"),), outdated={"ConfigMap/c": "old"})
+    (failure,) = Writer(api, JOB).objects(plan).optional_failures
+    assert api.methods() == ["PUT c", "POST c", "GET c"]
+    assert "ConfigMap/c" in failure
+
+
+@pytest.mark.parametrize(("error", "field"), [(INVALID, "optional_failures"), (AWAY, "postponed")])
+def test_an_outdated_object_that_cannot_be_replaced(error: ApiError, field: str) -> None:
+    api = Api(PUT_c=error)
+    plan = Plan(ensured_objects=(manifest("ConfigMap", "c"),), outdated={"ConfigMap/c": "uid of c"})
+    assert getattr(Writer(api, JOB).objects(plan), field) == [f"ConfigMap/c: {error.message}"]
+    assert api.methods() == ["PUT c"]
+
+
+def test_what_others_write_into_an_object_is_read_before_it_is_replaced() -> None:
+    kind = f"PodGroup.{OWNED_KINDS['PodGroup.scheduling.volcano.sh'].group}"
+    group = {**manifest(kind, "g"), "kind": "PodGroup", "spec": {"minMember": 2}}
+    group["metadata"] = {**group["metadata"], "labels": {}, "annotations": {}}
+    api = Api(POST_g=EXISTS, GET_g={**present("g"), "spec": {"queue": "theirs"}})
+    Writer(api, JOB).objects(Plan(ensured_objects=(group,), outdated={"PodGroup/g": "uid of g"}))
+    assert api.methods() == ["POST g", "GET g", "PUT g"]
+    assert api.bodies[2]["spec"] == {"minMember": 2, "queue": "theirs"}
+
+
+# --- objects of kinds that no engine watches, which an earlier plan has made
+
+ACCOUNT = (manifest("ServiceAccount", "a"), manifest("Role", "r"), manifest("RoleBinding", "b"))
+
+
+@pytest.mark.parametrize("field", ["auxiliary_objects", "ensured_objects"])
+def test_they_are_read_first(field: str) -> None:
+    api = Api(GET_a=present("a"), GET_r=present("r"), GET_b=present("b"))
+    written = Writer(api, JOB).objects(Plan(**{field: ACCOUNT}, reads_first=True))
+    assert api.methods() == ["GET a", "GET r", "GET b"]
+    assert (written.created, written.incomplete) == ([], False)
+
+
+def test_those_that_are_gone_are_made_again_and_the_binding_after_its_role() -> None:
+    gone = ApiError(404, "NotFound", "gone")
+    api = Api(GET_a=present("a"), GET_r=gone, GET_b=gone)
+    written = Writer(api, JOB).objects(Plan(auxiliary_objects=(*ACCOUNT[::-1],), reads_first=True))
+    assert api.methods() == ["GET b", "GET r", "GET a", "POST r", "POST b"]
+    assert written.created == ["Role/r", "RoleBinding/b"]
+
+
+def test_a_role_of_other_rules_is_replaced_as_it_was_read() -> None:
+    role = {**manifest("Role", "r"), "rules": [{"verbs": ["get"]}]}
+    api = Api(GET_r=present("r"))
+    Writer(api, JOB).objects(Plan(auxiliary_objects=(role,), reads_first=True))
+    assert api.methods() == ["GET r", "PUT r"]
+    assert api.bodies[1]["metadata"]["resourceVersion"] == "6"
+
+
+def test_no_pod_is_made_with_the_account_of_somebody_else() -> None:
+    api = Api(GET_a=present("a", ownerReferences=[]))
+    pods = (manifest("Pod", "p"),)
+    written = Writer(api, JOB).objects(Plan(auxiliary_objects=ACCOUNT[:1], pods=pods, reads_first=True))
+    assert api.methods() == ["GET a"]
+    assert written.taken and not written.created
+
+
 # --- the job itself
 
 

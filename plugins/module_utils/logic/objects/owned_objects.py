@@ -125,6 +125,17 @@ def changed(manifests: Collection[Manifest], observed: Observed) -> tuple[Manife
     return tuple(m for m in manifests if (found := observed.owned_objects.get(key_of(m))) and _differs(m, found))
 
 
+def uids_of(manifests: Collection[Manifest], observed: Observed) -> dict[str, str]:
+    """The uids of those that exist and are not being deleted, by kind and name as :attr:`.Plan.outdated` has them."""
+    found = ((manifest, observed.owned_objects.get(key_of(manifest))) for manifest in manifests)
+    return {text_of(manifest): present.uid for manifest, present in found if present and not present.deleting}
+
+
+def text_of(manifest: Manifest) -> str:
+    """Kind and name, as messages have them."""
+    return f"{manifest['kind']}/{manifest['metadata']['name']}"
+
+
 def _differs(manifest: Manifest, found: OwnedObject) -> bool:
     if manifest.get("immutable") or owned_kind(manifest).update == NEVER:
         return False

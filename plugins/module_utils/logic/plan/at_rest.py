@@ -67,6 +67,8 @@ def finished(job: DLJob, framework: Framework, observed: Observed, report: Statu
             *hosts,
             *_lacking(wanted, observed),
         ),
+        reads_first=True,
+        outdated=owned_objects.uids_of(objects, observed),
         routes=owned_objects.unwatched(wanted),
         stale_routes=service_names(surplus),
         status=report.status(),
@@ -92,6 +94,8 @@ def suspended(job: DLJob, framework: Framework, observed: Observed, report: Stat
         # as in v1 not the names of single replicas; the others stay, and with them the job's scope
         deletions=(*surplus, *services.of_replicas(job, observed)),
         ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
+        reads_first=True,
+        outdated=owned_objects.uids_of(objects, observed),
     )
     return suspension.later_steps(gone, others, report)
 

@@ -77,6 +77,8 @@ def writes(found: Situation, decided: Decision, context: PodContext, report: Sta
             *(() if pods else shared_env_configmap.surplus(job, observed)),
         ),
         ensured_objects=later,
+        reads_first=bool(observed.pods),
+        outdated=owned_objects.uids_of(objects.all, observed),
         routes=owned_objects.unwatched(objects.all),
         stale_routes=at_rest.service_names(surplus),
         status=report.status(),
