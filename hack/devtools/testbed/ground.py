@@ -7,7 +7,8 @@ import http.client
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,20 +155,22 @@ def clear(ground: Ground, namespace: str, timeout: float) -> None:
     Raises TimeoutError with the names of what is left.
     """
     doomed = _of_jobs(ground, namespace)
-    for path, how in doomed.items():
-        _delete(ground.client, path, how)
-    release_finalizers(ground, namespace)
-    doomed |= {path.format(namespace): {"gracePeriodSeconds": 0} for path in MANY}
     deadline = time.monotonic() + timeout
-    while remaining := left(ground, namespace):
-        if time.monotonic() > deadline:
-            shown = ", ".join(remaining[:10])
-            raise TimeoutError(f"{len(remaining)} objects are left after {timeout:.0f} s: {shown}")
-        plurals = {name.partition("/")[0] for name in remaining}
-        for path, how in doomed.items():
-            if path.rpartition("/")[2] in plurals:
-                _delete(ground.client, path, how)
-        time.sleep(_PAUSE)
+    with ThreadPoolExecutor(len(MANY) + 1) as pool:  # one after the other takes half as long again
+
+        def delete(paths: Mapping[str, dict[str, Any]]) -> None:
+            [*pool.map(lambda path: _delete(ground.client, path, paths[path]), paths)]
+
+        delete(doomed)
+        release_finalizers(ground, namespace)
+        doomed |= {path.format(namespace): {"gracePeriodSeconds": 0} for path in MANY}
+        while remaining := left(ground, namespace):
+            if time.monotonic() > deadline:
+                shown = ", ".join(remaining[:10])
+                raise TimeoutError(f"{len(remaining)} objects are left after {timeout:.0f} s: {shown}")
+            plurals = {name.partition("/")[0] for name in remaining}
+            delete({path: how for path, how in doomed.items() if path.rpartition("/")[2] in plurals})
+            time.sleep(_PAUSE)
 
 
 def _delete(client: Client, collection: str, how: dict[str, Any]) -> None:
