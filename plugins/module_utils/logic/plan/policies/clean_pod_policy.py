@@ -198,12 +198,15 @@ def grace_period(
     reports one of them before the others. Deleting a worker then would delete the log that Running keeps. Until they
     have exited, workers need their servers and the DNS names of all replicas.
 
-    The other policies wait for sidecars only, see :func:`sidecar_period`.
+    None waits for pods that have a node: one that has started, and even ended, may be reported as Pending still. All
+    waits for sidecars only, see :func:`sidecar_period`.
     """
     left, policy = left_of_grace_period(succeeded_at, now), job.run_policy.clean_pod_policy
-    if left is None or policy == CLEAN_NONE:
+    if left is None:
         return None
     active = [pod for pod in observed.pods if pod.is_active and not pod.deleting]
+    if policy == CLEAN_NONE:
+        return left if any(pod.node and never_started(pod) for pod in active) else None
     waits = any(_awaits_sidecar(pod) or (policy == CLEAN_RUNNING and _exits(pod, framework)) for pod in active)
     return left if waits else None
 

@@ -83,7 +83,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         and not all(_is_added(start, others) for start in missing)
     )
     if ended or lost:
-        has_error = any(_is_error(job, p) for p in ended)
+        # those that are undecided go with the attempt, too
+        has_error = any(_is_error(job, p) for p in current_pods.values())
         retries = dict(progress.retries)
         counts = {**retries, KEY: retries.get(KEY, 0) + 1} if has_error else retries
         return ReplicaActions((), (), counts, ended, 0.0, begins=progress.attempt + 1)

@@ -173,6 +173,9 @@ def test_nothing_left() -> None:
 
 # --- the grace period after a success
 
+V1_JOB = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="None").job()
+RUNNING_CONDITION = {"conditions": [{"type": "Running", "status": "False"}]}
+
 UNFINISHED = {
     "runs": (lambda worker: worker.running(), True),
     "has ended": (lambda worker: worker.succeeded(), False),
@@ -203,6 +206,26 @@ def test_which_replicas_delay_the_cleanup(state: str) -> None:
 def test_only_clean_pod_policy_running_delays_the_cleanup(policy: str, waited: float | None) -> None:
     job, _ = finished(policy)
     assert waits(job, pod_of(job, "worker").running()) == waited
+
+
+def on_a_node(pod: Pod) -> Pod:
+    return pod.change(lambda one: one["spec"].update(nodeName="node-1"))
+
+
+@pytest.mark.parametrize(
+    ("pod", "waited"),
+    [
+        pytest.param(on_a_node(pod_of(V1_JOB, "worker")), GRACE_PERIOD, id="its start may be reported late"),
+        pytest.param(on_a_node(pod_of(V1_JOB, "worker").waiting("ContainerCreating")), GRACE_PERIOD, id="it is made"),
+        pytest.param(pod_of(V1_JOB, "worker"), None, id="no node"),
+        pytest.param(on_a_node(pod_of(V1_JOB, "worker")).deleting(), None, id="it is deleted"),
+        pytest.param(on_a_node(pod_of(V1_JOB, "worker").running()), None, id="it runs"),
+    ],
+)
+def test_none_deletes_no_pod_that_may_have_run(pod: Pod, waited: float | None) -> None:
+    job = dataclasses.replace(V1_JOB, status={"state": "Succeeded", **RUNNING_CONDITION})
+    assert waits(job, pod) == waited
+    assert waits(job, pod, after=GRACE_PERIOD) is None
 
 
 @pytest.mark.parametrize(("after", "left"), [(0, 10), (2, 8), (9.5, 0.5), (10, None), (3600, None), (-3600, None)])
@@ -296,7 +319,6 @@ def beside(state: dict[str, Any], **more: Any) -> Pod:
     return pod_of(V1_JOB, "worker", 0).change(lambda p: p["status"].update(containerStatuses=statuses))
 
 
-V1_JOB = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="None").job()
 
 
 @pytest.mark.parametrize(
@@ -331,7 +353,6 @@ def test_none_keeps_every_pod_but_those_that_would_start_in_a_job_that_is_over(
     assert is_clean(job, seen) is not expected
 
 
-RUNNING_CONDITION = {"conditions": [{"type": "Running", "status": "False"}]}
 
 
 @pytest.mark.parametrize("policy", ["All", "Running"])

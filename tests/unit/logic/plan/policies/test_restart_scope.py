@@ -120,6 +120,15 @@ def test_the_first_of_several_failures_is_named() -> None:
     assert "worker-0 exited with 3" in condition["message"]
 
 
+@pytest.mark.parametrize("job", [mxjob().v1alpha1().servers(1).workers(2), of_one_piece("ExitCode")])
+def test_a_failure_whose_cause_is_not_known_yet_counts_if_a_lost_pod_ends_the_attempt(job: MXJob) -> None:
+    fake_cluster = running(job.run_policy(restartScope="Job"))
+    fake_cluster.exit("scheduler", 0, 1)
+    take_away(fake_cluster)
+    fake_cluster.step()
+    assert (fake_cluster.status["attempt"], fake_cluster.status["retries"]) == (1, {"job": 1})
+
+
 def test_counted_before_anything_is_deleted() -> None:
     fake_cluster = running()
     crash(fake_cluster)
