@@ -59,16 +59,17 @@ def finished(job: DLJob, framework: Framework, observed: Observed, report: Statu
         report.waiting("")  # a message about an object that was refused
     # what Kubernetes refused it would refuse again
     wanted = () if clean_pod_policy.is_refused(job) else _living_on(objects)
+    ensured = (
+        # a request may fail, so each plan revokes the launcher's rights while a pod terminates
+        *(rights if cleanup_targets or hosts or _terminates(observed) else ()),
+        *hosts,
+        *_lacking(wanted, observed),
+    )
     return Plan(
         deletions=deletions,
-        ensured_objects=(
-            # a request may fail, so each plan revokes the launcher's rights while a pod terminates
-            *(rights if cleanup_targets or hosts or _terminates(observed) else ()),
-            *hosts,
-            *_lacking(wanted, observed),
-        ),
-        reads_first=True,
-        outdated=owned_objects.uids_of(objects, observed),
+        ensured_objects=ensured,
+        reads_first=bool(ensured),
+        outdated=owned_objects.uids_of(ensured, observed),
         routes=owned_objects.unwatched(wanted),
         stale_routes=service_names(surplus),
         status=report.status(),
@@ -90,12 +91,13 @@ def suspended(job: DLJob, framework: Framework, observed: Observed, report: Stat
     surplus = owned_objects.surplus(objects, observed)
     rights = owned_objects.revocable(objects)
     hosts = _hosts_in_reach(objects, observed)
+    ensured = (*rights, *hosts) if gone or hosts or _terminates(observed) else ()
     others = Plan(
         # as in v1 not the names of single replicas; the others stay, and with them the job's scope
         deletions=(*surplus, *services.of_replicas(job, observed)),
-        ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
-        reads_first=True,
-        outdated=owned_objects.uids_of(objects, observed),
+        ensured_objects=ensured,
+        reads_first=bool(ensured),
+        outdated=owned_objects.uids_of(ensured, observed),
     )
     return suspension.later_steps(gone, others, report)
 

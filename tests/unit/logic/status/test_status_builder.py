@@ -270,6 +270,13 @@ def test_a_fixed_job_starts_with_an_empty_status() -> None:
     assert not {"failure", "completionTime", "retries"} & set(status)
 
 
+def test_a_fixed_job_keeps_its_attempt_whose_pods_may_still_be_there() -> None:
+    held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "RefusedByKubernetes"}, "attempt": 1}
+    status, _ = status_after(mxjob().status(**held), lambda r: r.suspended())
+    assert status
+    assert (status["state"], status["attempt"]) == ("Suspended", 1)
+
+
 def test_long_messages_fit_an_event() -> None:
     assert clip("x" * MESSAGE_LIMIT) == "x" * MESSAGE_LIMIT
     assert len(clip("x" * 5000)) == MESSAGE_LIMIT == 1024, "the API server's own limit"
