@@ -274,15 +274,30 @@ class Client:
             if change:
                 yield change
 
-    def _watch(
+    def follow(
+        self,
+        of: Sequence[Kind],
+        namespace: str | None,
+        *,
+        stop: Callable[[], bool],
+        tell: Callable[[Sequence[str]], None] = lambda _: None,
+    ) -> Iterator[Change | None]:
+        """As :meth:`watch`, of these kinds, in all namespaces for ``None``; yields ``None`` after each list.
+
+        ``tell`` gets a sentence for each kind that a list could not read.
+        """
+        return self._watch(of, namespace, {}, None, stop, tell)
+
+    def _watch(  # noqa: PLR0913
         self,
         of: Sequence[Kind],
         where: str | None,
         query: Mapping[str, str | int],
         timeout: float | None,
         stop: Callable[[], bool] = lambda: False,
+        tell: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> Iterator[Change | None]:
-        """The changes, and ``None`` after each list."""
+        """The changes, and ``None`` after each list. Raises ApiError where a watch is denied."""
         deadline = None if timeout is None else time.monotonic() + timeout
         known: dict[str, Resource] = {}
         versions: dict[str, str] = {}
@@ -291,7 +306,8 @@ class Client:
         while not stop() and (deadline is None or time.monotonic() < deadline):
             try:
                 if stale:
-                    found, _, listed = self._list(stale, where, query)
+                    found, problems, listed = self._list(stale, where, query)
+                    tell(problems)
                     versions |= listed
                     yield from _differences(known, found, {one.resource for one in stale})
                     yield None
@@ -313,6 +329,8 @@ class Client:
                 for resource, item in self.api.lines(requests, left, stop):
                     failures = 0
                     if isinstance(item, Response):
+                        if item.status == 403 and (error := item.error()):
+                            raise error  # a list may be allowed where a watch is not
                         if item.status >= 400:
                             stale.append(candidates[resource])
                         break  # begin all again: the others go on where they are

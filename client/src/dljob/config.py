@@ -80,14 +80,27 @@ def _files(given: str) -> list[Path]:
 
 def in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Config:
     """The configuration of a pod's service account, whose token is read anew for each request."""
-    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     namespace = folder / "namespace"
     return Config(
-        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        server=_server(environ),
         namespace=namespace.read_text().strip() if namespace.is_file() else "default",
         ca=_file(folder / "ca.crt"),
         credentials=lambda: Credentials(token=_file(folder / "token").decode().strip()),
     )
+
+
+def of_token(token: str, ca: Path, environ: Mapping[str, str] = os.environ) -> Config:
+    """The configuration of another user than the pod's, with the certificates of the file ``ca``. Raises ConfigError."""
+    if not token:
+        raise ConfigError("There is no token.")  # the API server would take the request as anonymous
+    if not environ.get("KUBERNETES_SERVICE_HOST"):
+        raise ConfigError("This is no pod of a cluster: KUBERNETES_SERVICE_HOST is not set.")
+    return Config(server=_server(environ), ca=_file(ca), credentials=lambda: Credentials(token=token))
+
+
+def _server(environ: Mapping[str, str]) -> str:
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
+    return f"https://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _merged(files: list[Path]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Page:
         monkeypatch.setattr(app_, "_LOOK", 0.01)
         client = cluster.client()
         self.keys = Keys()
-        self.live = live.LiveJobs(client)
+        self.live = live.of_user(client)
         self.browser = TestClient(
             app_.create(client, self.live, self.keys, [HOST]), base_url=f"http://{HOST}", follow_redirects=False
         )

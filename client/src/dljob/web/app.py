@@ -5,38 +5,40 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from typing import Any, cast
+from urllib.parse import urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from dljob.aio import AsyncClient
 from dljob.client import Client
-from dljob.errors import ApiError, DljobError, NotFound
+from dljob.errors import ApiError, DljobError, NotFound, Refused
 from dljob.events import event_rows
 from dljob.kinds import Resource
-from dljob.logs import Choice
+from dljob.logs import Choice, LogLine
 from dljob.logs.show import harmless
 from dljob.matching import matches
-from dljob.output import SORT_KEYS, printable, size, structured
-from dljob.output import duration as duration_text
+from dljob.output import SORT_KEYS, printable, structured
 from dljob.view import FINAL, SUSPENDED, JobView, view
-from dljob.web.chart import WIDTH, shares, timeline
-from dljob.web.guard import Guard, Keys, same
+from dljob.web import rendering
+from dljob.web.chart import shares, timeline
+from dljob.web.forms import fields, same
+from dljob.web.guard import Guard, Keys
 from dljob.web.live import LiveJobs
+from dljob.web.rendering import link, static
+from dljob.web.viewer import LocalViewer, NoNamespace, Scope, Viewer, viewer_of
 from dljob.why import explain
 from dljob.why.read import snapshot
 
-HERE = Path(__file__).parent
 PAGE = 100
 """Jobs of a page of the overview."""
 TAIL = 500
@@ -51,16 +53,10 @@ ACTIONS = {
 }
 _LOOK = 0.25
 """Seconds between two looks at what has changed."""
-_LARGEST_FORM = 10_000
-"""Bytes of a form."""
 _HEARTBEAT = 15.0
 """Seconds after which a quiet stream shows that it is alive."""
-
-
-def link(job: JobView, part: str = "") -> str:
-    """The address of a job's page."""
-    path = "/".join(quote(one, safe="") for one in (job.namespace, job.resource, job.name))
-    return f"/jobs/{path}{part}"
+_AGAIN = 5.0
+"""Seconds after which a stream asks again whether its viewer may still see it."""
 
 
 def page_links(query: Mapping[str, str], page: int, pages: int) -> Mapping[str, str]:
@@ -70,19 +66,7 @@ def page_links(query: Mapping[str, str], page: int, pages: int) -> Mapping[str, 
 
 
 class Pages:
-    """Answers the requests of one user."""
-
-    def __init__(self, client: Client, live: LiveJobs, keys: Keys) -> None:
-        self._client = client
-        self._live = live
-        self._keys = keys
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(), undefined=StrictUndefined
-        )
-        self._templates.filters |= {
-            "printable": printable, "duration": duration_text, "size": size, "harmless": harmless, "link": link,
-        }  # fmt: skip
-        self._templates.globals |= {"form_key": keys.form, "width": WIDTH, "context": client.api.config.context}
+    """Answers the requests of viewers, each with the viewer's own rights."""
 
     @property
     def routes(self) -> Sequence[Route | Mount]:
@@ -96,16 +80,22 @@ class Pages:
             Route(f"{job}/logs/live", self.live_logs),
             Route(f"{job}/{{action}}", self._answered(self.ask), methods=["GET"]),
             Route(f"{job}/{{action}}", self._answered(self.act), methods=["POST"]),
-            Mount("/static", StaticFiles(directory=HERE / "static")),
+            static(),
         )
 
     # --- what answers
 
     def overview(self, request: Request) -> Response:
-        """All jobs: filter, order and page are in the address."""
-        query = {name: request.query_params.get(name, "") for name in ("q", "sort")}
+        """All jobs: filter, order, page and namespace are in the address."""
+        viewer = viewer_of(request)
+        query = {name: request.query_params.get(name, "") for name in ("q", "sort", "namespace")}
+        try:
+            scope = viewer.scope(query["namespace"])
+        except NoNamespace as e:
+            return self._page(request, "choose.html", sentence=str(e))
+        live = scope.live
         key = query["sort"].removeprefix("-")
-        found = [job for job in self._live.views() if matches(job, query["q"])]
+        found = [job for job in live.views(viewer.patience) if matches(job, query["q"])]
         if key in SORT_KEYS:
             found.sort(key=SORT_KEYS[key], reverse=query["sort"].startswith("-"))
         else:
@@ -115,6 +105,7 @@ class Pages:
         page = min(pages, max(1, int(number))) if number.isascii() and number.isdigit() and len(number) < 9 else 1
         given = {name: value for name, value in query.items() if value}
         return self._page(
+            request,
             "overview.html",
             jobs=found[(page - 1) * PAGE : page * PAGE],
             count=len(found),
@@ -122,22 +113,26 @@ class Pages:
             pages=pages,
             links=page_links(given, page, pages),
             query=query,
+            source="/live" + (f"?{urlencode({'namespace': query['namespace']})}" if query["namespace"] else ""),
             sorts={name: "/?" + urlencode({**given, "sort": _turned(query["sort"], name)}) for name in SORT_KEYS},
             shares=shares(found),
-            error=self._live.error,
-            version=self._live.version,
+            error=live.error,
+            hidden=scope.hidden,
+            version=live.version,
         )
 
     def job(self, request: Request) -> Response:
         """One job."""
+        client = viewer_of(request).client
         found = self._object(request)
-        pods, no_pods = self._client.pods(found)
-        events, no_events = self._client.events(found, pods)
+        pods, no_pods = client.pods(found)
+        events, no_events = client.events(found, pods)
         now = datetime.now(UTC)
         seen = view(found, pods, now)
-        read = snapshot(self._client.api, found, now)
+        read = snapshot(client.api, found, now)
         rows, left_out = timeline(found, pods, now)
         return self._page(
+            request,
             "job.html",
             job=seen,
             causes=explain(read),
@@ -149,22 +144,25 @@ class Pages:
             unread=", ".join(sorted({one.right for one in read.unread})),
             yaml=structured(_without_noise(found), "yaml"),
             actions=_actions(seen),
-            version=self._live.version_of(*(request.path_params[name] for name in ("namespace", "resource", "name"))),
+            version=_version(request),
         )
 
     def logs(self, request: Request) -> Response:
         """The last lines of all replicas."""
+        client = viewer_of(request).client
         job = view(self._object(request))
         lines: list[Any] = []
         said: list[str] = []
         pattern = request.query_params.get("q", "")
         try:
-            for line in self._client.logs(job.key, namespace=job.namespace, choice=Choice(tail=TAIL), tell=said.append):
+            for line in client.logs(job.key, namespace=job.namespace, choice=Choice(tail=TAIL), tell=said.append):
                 if pattern.lower() in line.text.lower():
                     lines.append(line)
         except NotFound as e:
             said.append(str(e))
-        return self._page("logs.html", job=job, lines=lines[-MOST_LINES:], said=said, pattern=pattern, tail=TAIL)
+        return self._page(
+            request, "logs.html", job=job, lines=lines[-MOST_LINES:], said=said, pattern=pattern, tail=TAIL
+        )
 
     def ask(self, request: Request) -> Response:
         """The question before an action."""
@@ -172,7 +170,7 @@ class Pages:
         job = view(self._object(request))
         if action not in ACTIONS:
             raise NotFound(f"There is no page {action}.")
-        return self._page("ask.html", job=job, action=action, meaning=ACTIONS[action])
+        return self._page(request, "ask.html", job=job, action=action, meaning=ACTIONS[action])
 
     def act(self, request: Request) -> Response:
         """Do it; the form is read before, in :meth:`_answered`."""
@@ -180,42 +178,61 @@ class Pages:
         if action not in ACTIONS:
             raise NotFound(f"There is no action {action}.")
         job = view(self._object(request))
-        getattr(self._client, action)(job.key, namespace=job.namespace)
-        return RedirectResponse("/" if action == "delete" else link(job), 303)
+        viewer = viewer_of(request)
+        getattr(viewer.client, action)(job.key, namespace=job.namespace)
+        return RedirectResponse(viewer.home(job.namespace) if action == "delete" else link(job), 303)
 
     # --- live
 
     async def changes(self, request: Request) -> Response:
         """Server-sent events: the version of all jobs, or of one, whenever it changes."""
-        names = request.path_params
+        viewer, names = viewer_of(request), request.path_params
 
-        def version() -> str:
-            return self._live.version_of(**names) if names else str(self._live.version)
+        def scope() -> Scope:
+            if names:
+                return viewer.scope_with(names["namespace"])
+            return viewer.scope(request.query_params.get("namespace", ""))
+
+        try:
+            first = (await run_in_threadpool(scope)).live
+        except DljobError as e:
+            return PlainTextResponse(f"{e}\n", 403)
 
         async def events() -> AsyncIterator[str]:
-            shown, quiet = None, 0.0
-            while not self._live.is_closed:
-                now = version()
+            live, shown, quiet, unasked = first, None, 0.0, 0.0
+            while not viewer.has_left:
+                now = live.version_of(**names) if names else live.version
                 if now != shown or quiet >= _HEARTBEAT:
                     yield f"data: {now}\n\n" if now != shown else ": alive\n\n"
                     shown, quiet = now, 0.0
                 await asyncio.sleep(_LOOK)
-                quiet += _LOOK
+                quiet, unasked = quiet + _LOOK, unasked + _LOOK
+                if unasked >= _AGAIN:
+                    unasked = 0.0
+                    try:
+                        live = (await run_in_threadpool(scope)).live
+                    except DljobError:
+                        break
+            yield "event: over\ndata: \n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
     async def live_logs(self, request: Request) -> Response:
         """Server-sent events: a line of a log each, from now on."""
-        names = request.path_params
-        client = AsyncClient(client=self._client)
+        viewer, names = viewer_of(request), request.path_params
+        namespace, key = names["namespace"], f"{names['resource']}/{names['name']}"
+        lines = AsyncClient(client=viewer.client).logs(key, namespace=namespace, choice=Choice(tail=0), follow=True)
 
         async def events() -> AsyncIterator[str]:
             yield ": begin\n\n"
-            key = f"{names['resource']}/{names['name']}"
             try:
-                async for line in client.logs(key, namespace=names["namespace"], choice=Choice(tail=0), follow=True):
-                    shown = {"replica": printable(line.replica), "text": harmless(line.text)}
-                    yield f"data: {json.dumps(shown)}\n\n"
+                async with aclosing(_while_allowed(lines, viewer, namespace)) as allowed:
+                    async for line in allowed:
+                        if line is None:
+                            yield ": alive\n\n"
+                        else:
+                            shown = {"replica": printable(line.replica), "text": harmless(line.text)}
+                            yield f"data: {json.dumps(shown)}\n\n"
             except DljobError as e:
                 yield f"event: said\ndata: {json.dumps(str(e))}\n\n"
             yield "event: over\ndata: \n\n"
@@ -228,35 +245,75 @@ class Pages:
         """In a thread; an error becomes a page with its sentence."""
 
         async def answers(request: Request) -> Response:
-            if request.method == "POST" and not same(await _form_key(request), self._keys.form):
-                return HTMLResponse(self._text("error.html", sentence="This form is not of this page."), 403)
+            if request.method == "POST":
+                given = (await fields(request)).get("key", "")
+                if not same(given, viewer_of(request).form_key):
+                    return self._page(request, "error.html", 403, sentence="This form is not of this page.")
             try:
                 return await run_in_threadpool(answer, request)
             except DljobError as e:
                 status = e.status if isinstance(e, ApiError) else 404 if isinstance(e, NotFound) else 502
-                return HTMLResponse(self._text("error.html", sentence=str(e)), status if 400 <= status < 600 else 502)
+                return self._page(request, "error.html", status if 400 <= status < 600 else 502, sentence=str(e))
 
         return answers
 
     def _object(self, request: Request) -> Resource:
         names = request.path_params
-        return self._client.object(f"{names['resource']}/{names['name']}", namespace=names["namespace"])
+        return viewer_of(request).client.object(f"{names['resource']}/{names['name']}", namespace=names["namespace"])
 
-    def _page(self, template: str, **values: Any) -> Response:
-        return HTMLResponse(self._text(template, **values))
+    def _page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
+        viewer = viewer_of(request)
+        of_viewer = {"title": viewer.title, "form_key": viewer.form_key, "may_leave": viewer.may_leave}
+        return HTMLResponse(rendering.text(template, **of_viewer, **values), status)
 
-    def _text(self, template: str, **values: Any) -> str:
-        return self._templates.get_template(template).render(**values)
+
+async def _while_allowed(
+    lines: AsyncIterator[LogLine], viewer: Viewer, namespace: str
+) -> AsyncGenerator[LogLine | None]:
+    """The lines, and ``None`` after each quiet ``_HEARTBEAT``; ends with a sentence once the viewer may not read on."""
+    waiting: asyncio.Task[LogLine] | None = None
+    asked = heard = time.monotonic()
+    try:
+        while True:
+            now = time.monotonic()
+            if now - asked >= _AGAIN:
+                asked = now
+                if not await run_in_threadpool(viewer.reads_logs, namespace):
+                    raise Refused(f"You may not get pods/log in the namespace {namespace}.")
+            if viewer.has_left:
+                raise Refused("The session has ended: reload this page.")
+            waiting = waiting or asyncio.ensure_future(_next(lines))
+            if not (await asyncio.wait({waiting}, timeout=_LOOK))[0]:
+                if now - heard >= _HEARTBEAT:
+                    heard = now
+                    yield None
+                continue
+            done, waiting, heard = waiting, None, now
+            try:
+                line = done.result()
+            except StopAsyncIteration:
+                return
+            yield line
+    finally:
+        if waiting:
+            waiting.cancel()
+            await asyncio.wait({waiting})
+        await cast(AsyncGenerator[LogLine], lines).aclose()
 
 
-async def _form_key(request: Request) -> str:
-    """The field ``key`` of the form; "" for a form that is too large, or none."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _LARGEST_FORM:
-            return ""
-    return dict(parse_qsl(body.decode(errors="replace"))).get("key", "")
+async def _next(lines: AsyncIterator[LogLine]) -> LogLine:
+    """A coroutine, as a task needs it."""
+    return await anext(lines)
+
+
+def _version(request: Request) -> str:
+    """The resourceVersion of the job of the address; "" where the viewer may not watch it."""
+    names = request.path_params
+    try:
+        live = viewer_of(request).scope_with(names["namespace"]).live
+    except DljobError:
+        return ""
+    return live.version_of(names["namespace"], names["resource"], names["name"])
 
 
 def _turned(sort: str, name: str) -> str:
@@ -275,6 +332,11 @@ def _without_noise(job: Resource) -> Resource:
     return {**job, "metadata": metadata}
 
 
+def application() -> ASGIApp:
+    """The pages, for requests whose viewer a guard has named."""
+    return Starlette(routes=Pages().routes)
+
+
 def create(client: Client, live: LiveJobs, keys: Keys, hosts: Sequence[str]) -> Guard:
-    """The application, for requests to one of ``hosts``."""
-    return Guard(Starlette(routes=Pages(client, live, keys).routes), keys, hosts)
+    """The application for one user, for requests to one of ``hosts``."""
+    return Guard(application(), LocalViewer(client, live, keys.form), keys, hosts)

@@ -7,14 +7,16 @@ this machine, against names that resolve to it. Every change needs a value that 
 
 from __future__ import annotations
 
-import hmac
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dljob.web.forms import same
+from dljob.web.viewer import Viewer, let_in
 
 COOKIE = "dljob"
 HEADERS = {
@@ -24,12 +26,12 @@ HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with no-referrer the Origin of a form is null
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_SAFE = ("GET", "HEAD")
+SAFE = ("GET", "HEAD")
 
 
 class Keys:
@@ -52,16 +54,12 @@ class Keys:
         return True
 
 
-def same(given: str, wanted: str) -> bool:
-    """Compare without telling by the time how much is right."""
-    return hmac.compare_digest(given.encode(), wanted.encode())
-
-
 class Guard:
     """Wraps the application."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, hosts: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, viewer: Viewer, keys: Keys, hosts: Sequence[str]) -> None:
         self._app = app
+        self._viewer = viewer
         self._keys = keys
         self._hosts = frozenset(hosts)
         """Values of Host, with the port."""
@@ -73,7 +71,8 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         refusal = await self._refusal(Request(scope, receive))
-        await (refusal or self._app)(scope, receive, _with_headers(send))
+        let_in(scope, self._viewer)
+        await (refusal or self._app)(scope, receive, with_headers(send))
 
     async def _refusal(self, request: Request) -> Response | None:
         if request.headers.get("host", "") not in self._hosts:
@@ -82,7 +81,7 @@ class Guard:
             return self._login(request.query_params.get("token", ""))
         if not same(request.cookies.get(COOKIE, ""), self._keys.session):
             return PlainTextResponse("Open the address that `dljob ui` has printed; it is good for one browser.\n", 401)
-        if request.method not in _SAFE and not self._is_own(request):
+        if request.method not in SAFE and not is_own(request, self._hosts):
             return PlainTextResponse("This request comes from another site.\n", 403)
         return None
 
@@ -93,14 +92,15 @@ class Guard:
         response.set_cookie(COOKIE, self._keys.session, httponly=True, samesite="strict", path="/")
         return response
 
-    def _is_own(self, request: Request) -> bool:
-        """By what browsers say of the origin; the value of the form is asked for by the page itself."""
-        origin = request.headers.get("origin")
-        site = request.headers.get("sec-fetch-site", "same-origin")
-        return site == "same-origin" and (origin is None or origin.partition("://")[2] in self._hosts)
+
+def is_own(request: Request, hosts: Container[str]) -> bool:
+    """By what browsers say of the origin; the value of the form is asked for besides."""
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return site == "same-origin" and (origin is None or origin.partition("://")[2] in hosts)
 
 
-def _with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:
+def with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:
     async def sends(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)

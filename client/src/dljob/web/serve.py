@@ -11,7 +11,7 @@ import uvicorn
 from dljob.client import Client
 from dljob.web.app import create
 from dljob.web.guard import Keys
-from dljob.web.live import LiveJobs
+from dljob.web.live import of_user
 
 ADDRESS = "127.0.0.1"
 
@@ -20,7 +20,7 @@ def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None
     """Print the address, and answer; ``port`` 0 is any free one. Raises OSError for one that is taken."""
     keys = Keys()
     with socket.create_server((ADDRESS, port)) as listening:
-        live = LiveJobs(client, all_namespaces=all_namespaces)
+        live = of_user(client, all_namespaces=all_namespaces)
         number = listening.getsockname()[1]
         hosts = [f"{name}:{number}" for name in (ADDRESS, "localhost")]
         config = uvicorn.Config(

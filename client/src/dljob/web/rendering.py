@@ -1,0 +1,44 @@
+"""The templates, which escape what a cluster says, and the files beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from dljob.logs.show import harmless
+from dljob.output import duration, printable, size
+from dljob.view import JobView
+from dljob.web.chart import WIDTH
+
+HERE = Path(__file__).parent
+STATIC = "/static"
+
+
+def link(job: JobView, part: str = "") -> str:
+    """The address of a job's page."""
+    path = "/".join(quote(one, safe="") for one in (job.namespace, job.resource, job.name))
+    return f"/jobs/{path}{part}"
+
+
+_templates = Environment(
+    loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(), undefined=StrictUndefined
+)
+_templates.filters |= {
+    "printable": printable, "duration": duration, "size": size, "harmless": harmless, "link": link,
+}  # fmt: skip
+_templates.globals |= {"width": WIDTH}
+
+
+def text(template: str, **values: Any) -> str:
+    """The page; ``title``, ``form_key`` and ``may_leave`` are of the viewer, and "" or false without one."""
+    return _templates.get_template(template).render({"title": "", "form_key": "", "may_leave": False, **values})
+
+
+def static() -> Mount:
+    """The style sheet and the script."""
+    return Mount(STATIC, StaticFiles(directory=HERE / "static"))
