@@ -1,20 +1,24 @@
-"""`dljob ui` on a real cluster: a job from its page, and a user who sees one namespace."""
+"""`dljob ui` on a real cluster: a job from its page, and users who see what their rights grant."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
+import pytest
 import yaml
-from support.live_jobs import Cluster, config_of_user, until, v1_job
+from support.live_jobs import Cluster, config_of_user, for_own_operator, until, v1_job
 
 
 @contextmanager
@@ -82,3 +86,96 @@ def test_a_user_sees_what_its_rights_grant(here: Cluster, tmp_path: Path) -> Non
         assert browser.post(f"{page}/delete", data={"key": key}).status_code == 403
         assert config["users"][0]["user"]["token"] not in text
     here.core.read_namespaced_service_account("viewer", where)
+
+
+@contextmanager
+def served_in_cluster(here: Cluster, tmp_path: Path) -> Iterator[str]:
+    """The page as in a pod, whose process has no credentials; gives its address."""
+    config = yaml.safe_load(here.kubeconfig.read_text())["clusters"][0]["cluster"]
+    server = urlsplit(config["server"])
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(base64.b64decode(config["certificate-authority-data"]))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "dljob", "ui", "--in-cluster", "--address", host, "--host", host]
+    environ = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | {
+        "HOME": str(tmp_path),
+        "KUBERNETES_SERVICE_HOST": str(server.hostname),
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+    }
+    with subprocess.Popen([*command, "--ca", str(ca), "--insecure-cookie"], env=environ) as process:
+        try:
+            until(lambda: process.poll() is not None or is_up(f"http://{host}/healthz"))
+            yield f"http://{host}"
+        finally:
+            process.terminate()
+            assert process.wait(20) in (0, -signal.SIGTERM)
+
+
+def is_up(address: str) -> bool:
+    try:
+        return httpx2.get(address).status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+@pytest.fixture
+def elsewhere(here: Cluster) -> Iterator[Cluster]:
+    """A second namespace, of another tenant."""
+    name = f"{here.namespace}-b"
+    here.core.create_namespace({"metadata": {"name": name}})
+    yield Cluster(here.kubeconfig, name)
+    here.core.delete_namespace(name)
+
+
+def test_two_tenants_of_the_page_in_the_cluster(here: Cluster, elsewhere: Cluster, tmp_path: Path) -> None:
+    here.create(for_own_operator(v1_job("digits")))
+    elsewhere.create(for_own_operator(v1_job("letters")))
+    tokens = {
+        one: config_of_user(one, "viewer", verbs)["users"][0]["user"]["token"]
+        for one, verbs in ((here, ["get", "list", "watch"]), (elsewhere, ["get", "list", "watch", "delete"]))
+    }
+    pages = {
+        one: f"/jobs/{one.namespace}/mxjobs.kubeflow.org/{name}"
+        for one, name in ((here, "digits"), (elsewhere, "letters"))
+    }
+    with served_in_cluster(here, tmp_path) as address:
+        assert httpx2.get(address + pages[here]).status_code == 401
+        by_form = httpx2.Client(base_url=address, follow_redirects=True, timeout=60)
+        by_header = httpx2.Client(
+            base_url=address,
+            follow_redirects=True,
+            timeout=60,
+            headers={"Authorization": f"Bearer {tokens[elsewhere]}"},
+        )
+        with by_form, by_header:
+            (key,) = re.findall(r'name="key" value="([^"]+)"', by_form.get("/login").text)
+            wrong = by_form.post("/login", data={"key": key, "token": "wrong"})
+            assert (wrong.status_code, "does not accept this token" in wrong.text) == (401, True)
+            entered = by_form.post("/login", data={"key": key, "token": tokens[here], "to": pages[here]})
+            assert entered.url.path == pages[here] and entered.status_code == 200
+            seen = []
+            for browser, own, other in ((by_form, here, elsewhere), (by_header, elsewhere, here)):
+                overview = browser.get("/", params={"namespace": own.namespace})
+                assert pages[own] in overview.text and pages[other] not in overview.text
+                assert f"system:serviceaccount:{own.namespace}:viewer" in overview.text
+                job = browser.get(pages[own])
+                assert job.status_code == 200 and f"You may not list pods in the namespace {own.namespace}." in job.text
+                everywhere = browser.get("/")
+                assert "You may not list and watch jobs in all namespaces." in everywhere.text
+                denied = [browser.get("/", params={"namespace": other.namespace}), browser.get(pages[other])]
+                assert not [one for one in (everywhere, *denied) if pages[other] in one.text]
+                assert denied[1].status_code == 403 and browser.get(f"{pages[other]}/live").status_code == 403
+                with browser.stream("GET", "/live", params={"namespace": own.namespace}) as events:
+                    assert next(events.iter_lines()).startswith("data: ")
+                (key,) = set(re.findall(r'name="key" value="([^"]+)"', browser.get(f"{pages[own]}/delete").text))
+                deleted = browser.post(f"{pages[own]}/delete", data={"key": key})
+                seen += [overview, job, everywhere, *denied, deleted]
+                if own is here:
+                    assert deleted.status_code == 403 and "cannot delete resource" in deleted.text
+                else:
+                    assert deleted.status_code == 200 and deleted.url.path == "/"
+            assert not [one for one in seen for token in tokens.values() if token in one.text]
+            form_key = re.findall(r'name="key" value="([^"]+)"', by_form.get(pages[here]).text)[0]
+            assert by_form.post("/logout", data={"key": form_key}).url.path == "/login"
+            assert by_form.get(pages[here]).status_code == 401

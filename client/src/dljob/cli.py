@@ -116,6 +116,20 @@ def parser() -> argparse.ArgumentParser:
     page = command("ui", "serve a page with the jobs on this machine (pip install dljob[web])")
     page.add_argument("--port", type=_port, default=0, metavar="PORT", help="of 127.0.0.1 (default: any free one)")
     page.add_argument("--no-browser", action="store_true", help="print the address only")
+    shared = page.add_argument_group("in a pod, for many users, each with the rights of a token of their own")
+    shared.add_argument("--in-cluster", action="store_true", help="serve in a pod; TLS is a proxy's in front of it")
+    shared.add_argument(
+        "--host", metavar="NAME", action="append", default=[],
+        help="where browsers reach it, as in jobs.example.com or localhost:8080; repeatable, at least one",
+    )  # fmt: skip
+    shared.add_argument("--address", metavar="HOST:PORT", default=":8080", help="to listen at (default: :8080)")
+    shared.add_argument(
+        "--ca", metavar="FILE", default="/etc/dljob/ca.crt",
+        help="certificates of the API server (default: /etc/dljob/ca.crt)",
+    )  # fmt: skip
+    shared.add_argument(
+        "--insecure-cookie", action="store_true", help="also for plain HTTP, as with kubectl port-forward"
+    )
     wait = command("wait", "wait for a state of a job", one, shown)
     wait.add_argument(
         "--for", dest="until", metavar="STATE", type=_until, default="finished",
@@ -424,7 +438,7 @@ def _tui(given: argparse.Namespace) -> int:
 def _ui(given: argparse.Namespace) -> int:
     from dljob.commands import ui
 
-    return ui.run(given, _client(given))
+    return ui.run_in_cluster(given) if given.in_cluster else ui.run(given, _client(given))
 
 
 def _new(given: argparse.Namespace) -> int:

@@ -90,7 +90,7 @@ def in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = SERVICE_A
 
 
 def of_token(token: str, ca: Path, environ: Mapping[str, str] = os.environ) -> Config:
-    """The configuration of another user than the pod's, with the certificates of the file ``ca``. Raises ConfigError."""
+    """The configuration of another user in a pod, with the certificates of the file ``ca``. Raises ConfigError."""
     if not token:
         raise ConfigError("There is no token.")  # the API server would take the request as anonymous
     if not environ.get("KUBERNETES_SERVICE_HOST"):

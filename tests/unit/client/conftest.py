@@ -174,6 +174,7 @@ class Cluster:
     def _watch(self, exchange: Exchange, plural: str) -> None:
         exchange.begin_stream()
         name = exchange.query.get("fieldSelector", "").partition("metadata.name=")[2]
+        namespace = exchange.path.partition("/namespaces/")[2].partition("/")[0]
         if "resourceVersion" not in exchange.query:  # all that there is comes first
             there = [one for key, kept in self.fake.objects.items() if key[1] == plural for one in kept.values()]
             exchange.query["resourceVersion"] = str(
@@ -193,7 +194,8 @@ class Cluster:
         while not exchange.closing.is_set():
             for event in self.fake.watch_events[position:]:
                 position += 1
-                if event.key[1] == plural and name in ("", event.object["metadata"]["name"]):
+                here = event.key[1] == plural and namespace in ("", event.key[0])
+                if here and name in ("", event.object["metadata"]["name"]):
                     exchange.line({"type": event.type, "object": event.object})
             time.sleep(0.01)
 

@@ -55,6 +55,8 @@ _LOOK = 0.25
 """Seconds between two looks at what has changed."""
 _HEARTBEAT = 15.0
 """Seconds after which a quiet stream shows that it is alive."""
+_UNBUFFERED = {"X-Accel-Buffering": "no"}
+"""So that nginx passes a stream on."""
 _AGAIN = 5.0
 """Seconds after which a stream asks again whether its viewer may still see it."""
 
@@ -215,7 +217,7 @@ class Pages:
                         break
             yield "event: over\ndata: \n\n"
 
-        return StreamingResponse(events(), media_type="text/event-stream")
+        return StreamingResponse(events(), media_type="text/event-stream", headers=_UNBUFFERED)
 
     async def live_logs(self, request: Request) -> Response:
         """Server-sent events: a line of a log each, from now on."""
@@ -237,7 +239,7 @@ class Pages:
                 yield f"event: said\ndata: {json.dumps(str(e))}\n\n"
             yield "event: over\ndata: \n\n"
 
-        return StreamingResponse(events(), media_type="text/event-stream")
+        return StreamingResponse(events(), media_type="text/event-stream", headers=_UNBUFFERED)
 
     # --- how
 

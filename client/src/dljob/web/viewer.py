@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 from starlette.requests import Request
 from starlette.types import Scope as AsgiScope
 
+from dljob import kinds
 from dljob.client import Client
 from dljob.errors import DljobError
+from dljob.kinds import Kind
 from dljob.web.live import LiveJobs
 
 _KEY = "dljob.viewer"
@@ -86,16 +89,24 @@ class LocalViewer:
     def has_left(self) -> bool:
         return self._live.is_closed
 
-    def scope(self, namespace: str) -> Scope:  # noqa: ARG002
+    def scope(self, namespace: str) -> Scope:
         return Scope(self._live)
 
     scope_with = scope
 
-    def reads_logs(self, namespace: str) -> bool:  # noqa: ARG002
+    def reads_logs(self, namespace: str) -> bool:
         return True
 
-    def home(self, namespace: str) -> str:  # noqa: ARG002
+    def home(self, namespace: str) -> str:
         return "/"
+
+
+def hidden_sentence(shown: Sequence[Kind], where: str) -> str:
+    """A sentence on the kinds that are not shown; "" if all are."""
+    hidden = [kind.resource for kind in kinds.ALL if kind not in shown]
+    if not hidden:
+        return ""
+    return f"Not shown, since you may not list and watch them {where}: {', '.join(hidden)}."
 
 
 def viewer_of(request: Request) -> Viewer:

@@ -4,6 +4,17 @@
 const MOST_LINES = 5000;
 const PAUSE = 1000; // milliseconds between two reads of a page
 
+// Says once that a page is no longer kept up to date.
+function stopped(beside) {
+  if (document.getElementById("stopped")) return;
+  const text = document.createElement("p");
+  text.id = "stopped";
+  text.className = "warning";
+  text.setAttribute("role", "alert");
+  text.textContent = "This page is no longer kept up to date: reload it.";
+  beside.before(text);
+}
+
 function followPage(live) {
   let wanted = live.dataset.version;
   let reading = false;
@@ -12,7 +23,7 @@ function followPage(live) {
     reading = true;
     const version = wanted;
     try {
-      const response = await fetch(location.href);
+      const response = await fetch(location.href, { headers: { "X-Live": "1" } });
       if (response.ok) {
         const page = new DOMParser().parseFromString(await response.text(), "text/html");
         const fresh = page.getElementById("live");
@@ -26,6 +37,8 @@ function followPage(live) {
   }
   const events = new EventSource(live.dataset.source);
   events.onmessage = (event) => { wanted = event.data; read(); };
+  events.addEventListener("over", () => { events.close(); stopped(live); });
+  events.onerror = () => { if (events.readyState === EventSource.CLOSED) stopped(live); };
   document.addEventListener("visibilitychange", read);
 }
 
