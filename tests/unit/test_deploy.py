@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
+from support import pod_security
 
 ROOT = Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
@@ -99,3 +100,20 @@ def test_the_job_of_helm_test_has_the_pull_secrets_of_its_image() -> None:
     assert replica("i:1", [])["template"]["spec"]["imagePullSecrets"] == []
     template = (CHART / "templates" / "tests" / "reconciles.yaml").read_text(encoding="utf-8")
     assert "{{- range .Values.image.pullSecrets }}\n        - --pull-secret={{ .name }}" in template
+
+
+def test_the_page_has_no_rights_of_its_own() -> None:
+    component = KUSTOMIZE / "components" / "ui"
+    documents = {one["kind"]: one for one in map(read, component.glob("[!k]*.yaml"))}
+    assert set(documents) == {"ServiceAccount", "Service", "Deployment"}
+    pod = documents["Deployment"]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == documents["ServiceAccount"]["metadata"]["name"] == "dljob-ui"
+    assert pod["automountServiceAccountToken"] is documents["ServiceAccount"]["automountServiceAccountToken"] is False
+    assert [set(one) - {"name"} for one in pod["volumes"]] == [{"configMap"}, {"emptyDir"}]
+    assert list(pod_security.violations(pod)) == []
+    (container,) = pod["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True and "env" not in container
+    deployments = [read(path) for path in KUSTOMIZE.rglob("deployment.yaml") if path.parent.name in ("base", "ui")]
+    assert len({one["spec"]["template"]["spec"]["containers"][0]["image"] for one in deployments}) == 1
+    for path in (*KUSTOMIZE.rglob("*.yaml"), *(CHART / "templates").rglob("*.yaml")):
+        assert path.parent == component or path.name == "ui.yaml" or "dljob-ui" not in path.read_text(encoding="utf-8")

@@ -72,3 +72,15 @@ def test_the_stand_in_has_what_the_real_base_has() -> None:
         "requests-unixsocket": "0.4.1",
     }
     assert {name: base[name] for name in known} == known
+
+
+def test_the_image_has_what_the_page_needs(python: str) -> None:
+    """In the versions with which the tests run."""
+    base = pins(definition.load("ansible-operator-base").folder / "requirements.txt", python)
+    image = base | pins(definition.load("operator").folder / "requirements.txt", python)
+    project = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for requirement in map(Requirement, (*project["dependencies"], *project["optional-dependencies"]["web"])):
+        assert requirement.specifier.contains(image[requirement.name.lower()]), requirement
+    tested = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+    for name in ("starlette", "uvicorn"):
+        assert f"\n{name}=={image[name]} " in tested

@@ -605,7 +605,7 @@ def test_streams_of_two_tenants(site: Site) -> None:
         )
 
 
-def test_only_so_many_requests_of_a_session(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_requests_of_a_user(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions_, "MOST_AT_ONCE", 2)
     with (
         served(site) as browser,

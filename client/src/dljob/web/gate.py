@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
+from anyio import to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
@@ -27,6 +28,8 @@ HEALTH = "/healthz"
 _COOKIE, _LOGIN_COOKIE = "dljob", "dljob-login"
 _LARGEST_LOGIN = 100_000
 """Bytes of the form with a token."""
+_THREADS = 200
+"""Requests that wait for the API server at a time."""
 _PATH = re.compile(r"/(?!/)[\w/.%~:-]*(\?[\w=&%.+~:-]*)?", re.ASCII)
 """A page of this site, as the target after the login."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -110,11 +113,12 @@ class Gate:
         """Answer in place of the application what it must not see."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
+                to_thread.current_default_thread_limiter().total_tokens = _THREADS
                 await self._app(scope, receive, send)
             return
         send = with_headers(send)
         request = Request(scope, receive)
-        path = request.url.path
+        path = str(scope["path"])
         if path == HEALTH:
             await PlainTextResponse("ok\n")(scope, receive, send)
         elif request.headers.get("host", "").lower() not in self._hosts:
@@ -134,12 +138,12 @@ class Gate:
         found = await self._session(request)
         if isinstance(found, Response):
             await found(scope, receive, send)
-        elif request.url.path == "/logout":
+        elif scope["path"] == "/logout":
             await (await self._logout(request, found))(scope, receive, send)
-        elif found.requests >= sessions.MOST_AT_ONCE:
-            await PlainTextResponse("Too many pages are open in this session: close some.\n", 429)(scope, receive, send)
+        elif self._sessions.requests_of(found.user) >= sessions.MOST_AT_ONCE:
+            await PlainTextResponse("You have too many pages open: close some.\n", 429)(scope, receive, send)
         else:
-            if not (request.url.path.endswith("/live") or "x-live" in request.headers):
+            if not (scope["path"].endswith("/live") or "x-live" in request.headers):
                 self._sessions.touch(found)  # of the user, not of a page that keeps itself up to date
             viewer.let_in(scope, ClusterViewer(found, self._sessions, self._hub))
             found.requests += 1
@@ -165,7 +169,7 @@ class Gate:
     def _refusal(self, request: Request, sentence: str, status: int, *, form: bool = True) -> Response:
         """With the form to log in for a page, in plain text for what is no page."""
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-        if request.method not in SAFE or request.url.path.endswith("/live"):
+        if request.method not in SAFE or request.scope["path"].endswith("/live"):
             return PlainTextResponse(f"{sentence}\n", status, headers)
         if not form or status != 401:
             return HTMLResponse(rendering.text("error.html", sentence=sentence), status, headers)

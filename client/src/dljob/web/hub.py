@@ -32,11 +32,11 @@ class _Denied(Exception):
 class Feed:
     """The jobs of some kinds in a scope, for the viewers who are present."""
 
-    def __init__(self, namespace: str, kinds: Sequence[Kind], sessions: Sessions) -> None:
+    def __init__(self, namespace: str, kinds: Sequence[Kind], sessions: Sessions, first: Session) -> None:
         self.namespace = namespace
         self._kinds = kinds
         self._sessions = sessions
-        self._seen: dict[Session, float] = {}
+        self._seen = {first: sessions.clock()}
         self.live = LiveJobs(self._watch)
 
     def touch(self, session: Session) -> None:
@@ -64,7 +64,7 @@ class Feed:
         if leader is None:  # it is about to be closed
             time.sleep(_PAUSE)
             return
-        is_over = lambda: stop() or leader not in self._seen  # noqa: E731
+        is_over = lambda: stop() or leader not in self._seen or not self._sessions.is_on(leader)  # noqa: E731
         try:
             yield from leader.client.follow(self._kinds, self.namespace or None, stop=is_over, tell=_refuse)
         except (_Denied, ApiError) as e:
@@ -106,7 +106,7 @@ class Hub:
             if feed is None:
                 if len(self._feeds) >= MOST:
                     raise Refused("Too many namespaces are being watched: try again in a minute.")
-                feed = self._feeds[key] = Feed(namespace, kinds, self._sessions)
+                feed = self._feeds[key] = Feed(namespace, kinds, self._sessions, session)
             for other in self._feeds.values():
                 if other.namespace == namespace and other is not feed:  # the rights were others
                     other.remove(session)

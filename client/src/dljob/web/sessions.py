@@ -30,8 +30,8 @@ MOST = 1000
 MOST_OF_USER = 10
 MOST_SCOPES = 10
 """Namespaces that a session follows at a time."""
-MOST_AT_ONCE = 24
-"""Requests of a session at a time, streams among them."""
+MOST_AT_ONCE = 48
+"""Requests of a user at a time, streams among them."""
 _T = TypeVar("_T")
 _TOKEN = re.compile(r"[!-~]{1,32768}")
 """No character that could end a header."""
@@ -77,6 +77,10 @@ class Sessions:
         """The sessions that are kept."""
         with self._lock:
             return list(self._sessions.values())
+
+    def requests_of(self, user: str) -> int:
+        """How many requests of the user are being answered."""
+        return sum(one.requests for one in self.all() if one.user == user)
 
     # --- come
 
