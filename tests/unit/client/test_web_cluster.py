@@ -19,7 +19,10 @@ pytest.importorskip("httpx2")
 import httpx2 as httpx
 import uvicorn
 from dljob import cli
+from dljob.api import Api
+from dljob.client import Client
 from dljob.config import Config, Credentials
+from dljob.errors import ApiError
 from dljob.web import app as app_
 from dljob.web import hub as hub_
 from dljob.web import live
@@ -489,6 +492,24 @@ def test_a_viewer_whose_right_ends_takes_nothing_from_the_others(site: Site) -> 
     assert JOB_OF_ADA in second.get("/").text
 
 
+def test_a_viewer_without_a_right_any_more_leaves_its_watch(site: Site) -> None:
+    browser = site.logged_in(ROOT)
+    assert JOB_OF_ADA in browser.get("/").text and len(site.hub.feeds) == 1
+    site.tenants.users[ROOT].namespaces = set()
+    site.clock.now += sessions_.RECHECK
+    assert JOB_OF_ADA not in browser.get("/").text
+    assert site.hub.feeds == []
+
+
+def test_a_watch_that_is_denied_is_a_sentence(site: Site) -> None:
+    """Where the list is allowed, it is not sent again and again."""
+    site.tenants.users[ROOT].denied = {"watch pytorchjobs"}
+    client = Client(api=Api(site.tenants.config(ROOT)))
+    with pytest.raises(ApiError, match="cannot watch"):
+        list(client.watch(all_namespaces=True, timeout=60))
+    assert len(site.tenants.of("list")) == 1
+
+
 def test_a_refused_leader_shows_the_others_neither_gaps_nor_names(site: Site) -> None:
     """The right of the viewer with whose token the watch runs ends while it lists."""
     site.cluster.job("t", "tfjobs")
@@ -567,7 +588,9 @@ def ends(lines: Iterator[str]) -> bool:
 
 @pytest.mark.parametrize("path", ["/live?namespace=team", f"{JOB_OF_ADA}/live", f"{JOB_OF_ADA}/logs/live"])
 @pytest.mark.parametrize("how", ["ended", "idle", "expired", "without the right"])
-def test_a_stream_ends_with_its_session(site: Site, path: str, how: str) -> None:
+def test_a_stream_ends_with_its_session(site: Site, path: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how in ("ended", "idle"):
+        monkeypatch.setattr(app_, "_AGAIN", 1000.0)  # without asking anew
     log = site.cluster.worker(site.cluster.fake.objects["team", "pytorchjobs"]["a"], 0)
     log.write(1, "line")
     with served(site) as browser, browser(ADA).stream("GET", path) as events:
@@ -580,6 +603,9 @@ def test_a_stream_ends_with_its_session(site: Site, path: str, how: str) -> None
         elif how == "idle":
             site.clock.now += sessions_.IDLE
         else:
+            if path.endswith("/logs/live"):  # its first answer is known
+                until(lambda: ("access", "team/pods") in [one[1:] for one in site.tenants.seen])
+                until(lambda: session.logs)
             if how == "expired":
                 del site.tenants.users[ADA]
             else:
