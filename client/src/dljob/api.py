@@ -19,6 +19,8 @@ from dljob.errors import ApiError, ConfigError, ConnectionFailed, DljobError
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+PAGE = 500
+"""Objects of one answer of a list."""
 _CONNECT_SECONDS = 15
 _QUIET_SECONDS = 60
 """Without a byte for so long a request has failed; a watch is exempt."""
@@ -229,6 +231,18 @@ class Api:
         if config.server.startswith("https"):
             _secure(handle, config, who)
         return handle
+
+
+def pages(
+    api: Api, path: str, query: Mapping[str, str | int] | None = None, first: dict[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The answers of a list; ``first`` is the one that has been read already. Raises as :meth:`Api.get`."""
+    asked = {**(query or {}), "limit": PAGE}
+    page = api.get(path, **asked) if first is None else first
+    yield page
+    while token := (page.get("metadata") or {}).get("continue"):
+        page = api.get(path, **{**asked, "continue": token})
+        yield page
 
 
 class Streams:

@@ -369,11 +369,11 @@ def _describe(given: argparse.Namespace) -> int:
 
     client = _client(given)
     job = client.object(given.job)
-    pods, no_pods = client.pods(job)
-    events, no_events = client.events(job, pods)
-    lines = described(view(job, pods), job, pods, event_lines(events) if events else [])
+    around = client.around(job)
+    events = around.events
+    lines = described(view(job, around.pods), job, around.pods, event_lines(events) if events else [])
     print("\n".join(lines))
-    _warn((no_pods, no_events))
+    _warn(around.warnings)
     return OK
 
 
@@ -404,11 +404,10 @@ def _events(given: argparse.Namespace) -> int:
     from dljob.output import event_lines
 
     client = _client(given)
-    job = client.object(given.job)
-    events, denied = client.events(job, client.pods(job)[0])
-    if denied:
-        raise ApiError(403, "Forbidden", denied)
-    if events:
+    around = client.around(client.object(given.job))
+    if refused := around.refused.get("events"):
+        raise ApiError(refused.status, refused.reason, around.warnings[-1])
+    if events := around.events:
         print("\n".join(event_lines(events)))
     else:
         print("There are no Events: the API server keeps them for an hour by default.", file=sys.stderr)

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from dljob import around
 from dljob import kinds as kinds_
-from dljob.api import APPLY, MERGE_PATCH, Api, Request, Response
+from dljob.api import APPLY, MERGE_PATCH, PAGE, Api, Request, Response, pages
+from dljob.around import Around, pod_selectors
 from dljob.config import load
-from dljob.errors import ApiError, ConnectionFailed, NotFound, Refused, TimedOut
-from dljob.events import event_time
+from dljob.errors import ApiError, ConnectionFailed, NotFound, Refused, TimedOut, sentence
 from dljob.kinds import Kind, Resource
-from dljob.view import FINAL, JOB_NAME_LABEL, JOB_UID_LABEL, QUEUE_LABEL, QUEUED, SUSPENDED, JobView, belongs, view
+from dljob.view import FINAL, JOB_NAME_LABEL, JOB_UID_LABEL, QUEUE_LABEL, QUEUED, SUSPENDED, JobView, view
 
 if TYPE_CHECKING:
     from dljob.logs import Choice, LogLine
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 FIELD_MANAGER = "dljob"
 FINISHED = "finished"
 """What :meth:`Client.wait` waits for by default: the job has ended, however."""
-_PAGE = 500
 _POLL_SECONDS = 0.5
 _WATCH_SECONDS = 300
 _Resources = list[Resource]
@@ -145,7 +145,7 @@ class Client:
         try:
             return list(self._pages(path))
         except ApiError as e:
-            problems.append(absent if absent and e.status in (404, 503) else _sentence("list", what, where, e))
+            problems.append(absent if absent and e.status in (404, 503) else sentence("list", what, where, e))
             return []
 
     def get(self, name: str, kind: str | None = None, *, namespace: str | None = None, pods: bool = True) -> JobView:
@@ -170,7 +170,7 @@ class Client:
             if error is None:
                 found.append(response.json())
             elif error.status == 403:
-                denied.append(_sentence("get", one.resource, where, error))
+                denied.append(sentence("get", one.resource, where, error))
             elif error.status != 404:
                 raise error
             known = known or error is None or error.status != 404 or error.reason == "NotFound"
@@ -187,29 +187,12 @@ class Client:
 
     def pods(self, job: Resource) -> tuple[Sequence[Resource], str]:
         """The pods of a job, and a sentence where the user may not list them."""
-        meta = job["metadata"]
-        path = _core("pods", meta.get("namespace"))
-        try:
-            found = [pod for selector in _pod_selectors(job) for pod in self._pages(path, labelSelector=selector)]
-        except ApiError as e:
-            return (), _sentence("list", "pods", meta.get("namespace"), e)
-        return [pod for pod in {_uid(pod): pod for pod in found}.values() if belongs(pod, job)], ""
+        found = around.read(self.api, job, events=False)
+        return found.pods, " ".join(found.warnings)
 
-    def events(self, job: Resource, pods: Iterable[Resource] = ()) -> tuple[Sequence[Resource], str]:
-        """The Events of a job and its pods, the latest last; and a sentence where the user may not list them."""
-        meta = job["metadata"]
-        uids = {meta.get("uid"), *(_uid(pod) for pod in pods)}
-        try:
-            every = list(self._pages(_core("events", meta.get("namespace"))))
-        except ApiError as e:
-            return (), _sentence("list", "events", meta.get("namespace"), e)
-        begin = f"{meta['name']}-"
-        found = []
-        for event in every:
-            of = event.get("involvedObject") or {}
-            if of.get("uid") in uids or (of.get("kind") in ("Pod", "Job") and str(of.get("name")).startswith(begin)):
-                found.append(event)
-        return sorted(found, key=event_time), ""
+    def around(self, job: Resource) -> Around:
+        """The pods of a job and the Events, read once for all that shows them."""
+        return around.read(self.api, job)
 
     def logs(  # noqa: PLR0913
         self,
@@ -249,7 +232,7 @@ class Client:
             pods_path = _core("pods", meta.get("namespace"))
             watches = {
                 follow_.JOB: Request(_path_of(job, named=False), _one(meta["name"])),
-                **{one: Request(pods_path, {"labelSelector": one}) for one in _pod_selectors(job)},
+                **{one: Request(pods_path, {"labelSelector": one}) for one in pod_selectors(job)},
             }
             yield from follow_.Follower(self.api, job, watches, wanted, places, tell, stop).lines()
 
@@ -529,21 +512,19 @@ class Client:
         found: _Resources = []
         problems: _Texts = []
         versions: dict[str, str] = {}
-        given = {**query, "limit": _PAGE}
+        given = {**query, "limit": PAGE}
         for kind, response in self._each(candidates, namespace, query=given):
             error = response.error()
             if error and error.status == 404:
                 continue
             if error and error.status == 403:
-                problems.append(_sentence("list", kind.resource, namespace, error))
+                problems.append(sentence("list", kind.resource, namespace, error))
                 continue
             if error:
                 raise error
             page = response.json()
-            path = self._path(kind, namespace)
-            pages = [page, *self._next_pages(path, page, given)]
-            versions[kind.resource] = pages[0]["metadata"].get("resourceVersion", "")
-            for one in pages:
+            versions[kind.resource] = page["metadata"].get("resourceVersion", "")
+            for one in pages(self.api, self._path(kind, namespace), query, page):
                 found += one.get("items") or ()
         if not versions and not problems:
             names = candidates[0].resource if len(candidates) == 1 else "any kind of training job"
@@ -554,18 +535,9 @@ class Client:
             raise ApiError(403, "Forbidden", problems[0])
         return found, problems, versions
 
-    def _pages(self, path: str, **query: str | int) -> Iterator[Resource]:
-        given = _query(limit=_PAGE, **query)
-        page = self.api.get(path, **given)
-        for one in (page, *self._next_pages(path, page, given)):
+    def _pages(self, path: str) -> Iterator[Resource]:
+        for one in pages(self.api, path):
             yield from one.get("items") or ()
-
-    def _next_pages(self, path: str, page: Resource, query: Mapping[str, str | int]) -> Iterator[Resource]:
-        token = (page.get("metadata") or {}).get("continue")
-        while token:
-            page = self.api.get(path, **{**query, "continue": token})
-            yield page
-            token = (page.get("metadata") or {}).get("continue")
 
 
 # --- pure
@@ -604,12 +576,6 @@ def _core(plural: str, namespace: str | None) -> str:
     return f"/api/v1/namespaces/{_segment(namespace)}/{plural}" if namespace else f"/api/v1/{plural}"
 
 
-def _pod_selectors(job: Resource) -> tuple[str, str]:
-    """The pods of a job are among those of these labels: this operator's, and training-operator's or mpi-operator's."""
-    meta = job["metadata"]
-    return f"{JOB_UID_LABEL}={meta.get('uid')}", f"{JOB_NAME_LABEL}={meta['name']}"
-
-
 def _query(**given: str | int) -> dict[str, str | int]:
     """Without what is empty."""
     return {name: value for name, value in given.items() if value != ""}
@@ -622,13 +588,6 @@ def _one(name: str) -> dict[str, str | int]:
 
 def _uid(resource: Resource) -> str:
     return str((resource.get("metadata") or {}).get("uid"))
-
-
-def _sentence(verb: str, what: str, namespace: str | None, error: ApiError) -> str:
-    where = f"in the namespace {namespace}" if namespace else "in all namespaces"
-    if error.status == 403:
-        return f"You may not {verb} {what} {where}."
-    return f"{what} {where} cannot be read: {error}"
 
 
 def _owner_key(pod: Resource) -> tuple[str, str]:

@@ -39,3 +39,11 @@ class ApiError(DljobError):
         """Kubernetes' word, such as Forbidden or AlreadyExists."""
         self.details = details
         """The ``details`` of Kubernetes' Status, for a program."""
+
+
+def sentence(verb: str, what: str, namespace: str | None, error: ApiError) -> str:
+    """That the user may not, or cannot, do this; ``None`` stands for all namespaces."""
+    where = f"in the namespace {namespace}" if namespace else "in all namespaces"
+    if error.status == 403:
+        return f"You may not {verb} {what} {where}."
+    return f"{what} {where} cannot be read: {error}"

@@ -29,6 +29,8 @@ class Log:
     status: int = 200
     cut: int = 0
     """Ends the next answer without its end after so many lines, once."""
+    is_followed: bool = False
+    """Whether a reader gets what is written from now on."""
 
     def write(self, second: int, *texts: str) -> None:
         """Lines of one second, a millisecond from each other."""
@@ -157,6 +159,7 @@ class Cluster:
             return
         exchange.begin_stream()
         position = len(log.lines) - int(exchange.query.get("tailLines", len(log.lines)))
+        log.is_followed = bool(follow)
         while True:
             is_last = not log.is_open or not follow
             for line in log.lines[position:]:

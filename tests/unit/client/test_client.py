@@ -119,11 +119,19 @@ def test_events_are_those_of_the_job_and_of_its_pods(cluster: Cluster) -> None:
             "lastTimestamp": f"2026-01-02T12:00:0{5 - number}Z",
         }
         cluster.fake.add(("team", "events"), event)
-    found, denied = cluster.client().events(job)
-    assert [event["metadata"]["name"] for event in found] == ["e1", "e0"]
-    assert denied == ""
+    found = cluster.client().around(job)
+    assert [event["metadata"]["name"] for event in found.events] == ["e1", "e0"]
+    assert found.warnings == []
     cluster.denied = {"GET events"}
-    assert cluster.client().events(job) == ((), "You may not list events in the namespace team.")
+    found = cluster.client().around(job)
+    assert (found.events, found.warnings) == ([], ["You may not list events in the namespace team."])
+
+
+def test_refused_credentials_are_no_missing_right(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    cluster.status = 401
+    with pytest.raises(errors.ApiError, match="credentials"):
+        cluster.client().around(job)
 
 
 # --- steer

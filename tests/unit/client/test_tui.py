@@ -153,6 +153,15 @@ def test_the_page_of_a_job(cluster: Cluster) -> None:
     drive(cluster, steps)
 
 
+def test_the_page_reads_the_pods_and_the_events_once(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    cluster.requests.clear()
+    page = job_.read_page(cluster.client(), view(job), why=True)
+    assert page.why and page.summary and page.events
+    plurals = [one.path.rpartition("/")[2] for one in cluster.requests]
+    assert (plurals.count("pods"), plurals.count("events")) == (2, 1)  # pods: by the labels of either operator
+
+
 def test_actions_ask_first(cluster: Cluster) -> None:
     cluster.job("a")
 

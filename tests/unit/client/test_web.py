@@ -26,6 +26,7 @@ from dljob.web import chart, live, serve
 from dljob.web.guard import COOKIE, HEADERS, Keys
 from starlette.testclient import TestClient
 from support.polling import until
+from support.scripted_server import Exchange
 
 from .conftest import Cluster
 
@@ -187,6 +188,33 @@ def test_a_job(cluster: Cluster, page: Page) -> None:
     assert f'href="{JOB}/suspend"' not in page.text(JOB)
 
 
+def test_the_page_of_a_job_reads_nothing_twice(cluster: Cluster, page: Page) -> None:
+    job = cluster.job("a")
+    page.wait(1).enter()
+
+    def asked() -> list[str]:
+        cluster.requests.clear()
+        page.text(JOB)
+        found = [f"{one.path}?{sorted(one.query.items())}" for one in cluster.requests if not _is_live(one)]
+        assert len(found) == len(set(found)), found
+        return [one.partition("?")[0].rpartition("/")[2] for one in found]
+
+    assert "nodes" in asked(), "it has no pods: all around it is read"
+    for index in range(2):
+        ready = [{"type": "Ready", "status": "True"}]
+        cluster.pod(job, f"a-worker-{index}", conditions=ready, containerStatuses=[{"state": {"running": {}}}])
+    assert asked() == ["a", "pods", "pods", "events", "services", "services"]
+    cluster.denied = {"GET pods", "GET events"}
+    text = page.text(JOB)
+    assert "You may not list pods in the namespace team." in text
+    assert "list events, list pods" in text
+
+
+def _is_live(exchange: Exchange) -> bool:
+    """Whether it is of the watch of all jobs, which has nothing to do with a page."""
+    return bool(exchange.query.get("watch")) or exchange.path.endswith("jobs")
+
+
 def test_the_logs(cluster: Cluster, page: Page) -> None:
     job = cluster.job("a")
     cluster.worker(job, 0).write(1, "loss 3 <script>", "\x1b[31mACCURACY 1")
@@ -324,7 +352,7 @@ def test_pages_hear_of_changes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch
         with browser.stream("GET", f"{JOB}/logs/live") as events:
             lines = events.iter_lines()
             assert next(lines) == ": begin"
-            until(lambda: any(one.query.get("follow") for one in cluster.requests))
+            until(lambda: log.is_followed)
             log.write(2, "after")
             log.is_open = False
             data = next(line for line in lines if line.startswith("data"))

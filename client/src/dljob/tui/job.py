@@ -47,15 +47,14 @@ class Page:
 def read_page(client: Client, job: JobView, *, why: bool) -> Page:
     """Read the job and, for ``why``, all around it. Raises DljobError."""
     found = client.object(job.key, namespace=job.namespace)
-    pods, no_pods = client.pods(found)
-    events, no_events = client.events(found, pods)
-    now = datetime.now(UTC)
-    seen = view(found, pods, now)
-    notes = [f"warning: {printable(text)}" for text in (no_pods, no_events) if text]
+    around = client.around(found)
+    events, now = around.events, datetime.now(UTC)
+    seen = view(found, around.pods, now)
+    notes = [f"warning: {printable(text)}" for text in around.warnings]
     return Page(
-        summary=[*notes, *described(seen, found, pods, [])],
+        summary=[*notes, *described(seen, found, around.pods, [])],
         events=event_lines(events) if events else ["There are no Events: the API server keeps them for an hour."],
-        why=list(why_lines(seen, explain(snapshot(client.api, found, now)), now)) if why else None,
+        why=list(why_lines(seen, explain(snapshot(client.api, found, now, around)), now)) if why else None,
     )
 
 

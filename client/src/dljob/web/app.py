@@ -127,12 +127,11 @@ class Pages:
         """One job."""
         client = viewer_of(request).client
         found = self._object(request)
-        pods, no_pods = client.pods(found)
-        events, no_events = client.events(found, pods)
+        around = client.around(found)
         now = datetime.now(UTC)
-        seen = view(found, pods, now)
-        read = snapshot(client.api, found, now)
-        rows, left_out = timeline(found, pods, now)
+        seen = view(found, around.pods, now)
+        read = snapshot(client.api, found, now, around)
+        rows, left_out = timeline(found, around.pods, now)
         return self._page(
             request,
             "job.html",
@@ -141,8 +140,8 @@ class Pages:
             now=now,
             rows=rows,
             left_out=left_out,
-            events=event_rows(events),
-            warnings=[text for text in (no_pods, no_events) if text],
+            events=event_rows(around.events),
+            warnings=around.warnings,
             unread=", ".join(sorted({one.right for one in read.unread})),
             yaml=structured(_without_noise(found), "yaml"),
             actions=_actions(seen),

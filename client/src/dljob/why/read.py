@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from dljob.api import Api
+from dljob.api import Api, pages
+from dljob.around import Around, pod_selectors
+from dljob.around import read as read_around
 from dljob.errors import ApiError
 from dljob.kinds import Resource
-from dljob.view import JOB_NAME_LABEL, JOB_UID_LABEL, QUEUE_LABEL, belongs
+from dljob.view import QUEUE_LABEL
 from dljob.why.facts import Facts
 from dljob.why.model import Object, Snapshot, Unread
 
-PAGE = 500
-"""Objects of one answer of a list."""
 MOST_PAGES = 20
 MOST_CLAIMS = 20
 OPERATORS = ("dljob-operator", "training-operator", "mpi-operator")
@@ -29,9 +30,12 @@ _ABSENT = 404
 _NO_LOGIN = 401
 
 
-def snapshot(api: Api, job: Resource, now: datetime) -> Snapshot:
-    """All that :func:`dljob.why.explain` needs of the job, as it was just read. Raises DljobError."""
-    return _Reader(api).read(job, now)
+def snapshot(api: Api, job: Resource, now: datetime, around: Around | None = None) -> Snapshot:
+    """All that :func:`dljob.why.explain` needs of the job, as it was just read. Raises DljobError.
+
+    ``around`` is what has been read of it already.
+    """
+    return _Reader(api).read(around or read_around(api, job), now)
 
 
 class _Reader:
@@ -39,15 +43,18 @@ class _Reader:
         self._api = api
         self._unread: list[Unread] = []
 
-    def read(self, job: Resource, now: datetime) -> Snapshot:
+    def read(self, around: Around, now: datetime) -> Snapshot:
+        job, pods = around.job, around.pods
         metadata = job["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         core = f"/api/v1/namespaces/{namespace}"
-        pods = self._of_job("pods", f"{core}/pods", job)
+        for what, error in around.refused.items():
+            self._refused(what, f"list {what}", error)
+        services = [self._list("services", f"{core}/services", labelSelector=one) for one in pod_selectors(job)]
         read: dict[str, Any] = {
             "pods": pods,
-            "events": self._list("events", f"{core}/events"),
-            "services": self._of_job("services", f"{core}/services", job),
+            "events": around.namespace_events,
+            "services": tuple({one["metadata"]["uid"]: one for found in services for one in found}.values()),
         }
         facts = Facts(Snapshot(job, now, **read))
         if facts.is_settled:
@@ -67,15 +74,6 @@ class _Reader:
         if queue := (metadata.get("labels") or {}).get(QUEUE_LABEL):
             read.update(self._kueue(namespace, queue))
         return Snapshot(job, now, **read, unread=tuple(self._unread))
-
-    def _of_job(self, what: str, path: str, job: Resource) -> tuple[Object, ...]:
-        found: dict[str, Object] = {}
-        for label, field in ((JOB_UID_LABEL, "uid"), (JOB_NAME_LABEL, "name")):
-            value = job["metadata"][field]
-            for one in self._list(what, path, labelSelector=f"{label}={value}"):
-                if what != "pods" or belongs(one, job):
-                    found[one["metadata"]["uid"]] = one
-        return tuple(found.values())
 
     def _kueue(self, namespace: str, queue: str) -> dict[str, Any]:
         for version in KUEUE_VERSIONS:
@@ -124,15 +122,9 @@ class _Reader:
 
     def _list(self, what: str, path: str, resource: str = "", **query: str) -> tuple[Object, ...]:
         found: list[Object] = []
-        asked: dict[str, Any] = {**query, "limit": PAGE}
         try:
-            for _ in range(MOST_PAGES):
-                answer = self._api.get(path, **asked)
-                found += answer.get("items") or ()
-                following = (answer.get("metadata") or {}).get("continue")
-                if not following:
-                    break
-                asked["continue"] = following
+            for page in islice(pages(self._api, path, query), MOST_PAGES):
+                found += page.get("items") or ()
         except ApiError as error:
             self._refused(what, f"list {resource or what.replace('_', '')}", error)
         return tuple(found)
