@@ -30,6 +30,7 @@ SORT_KEYS = (
 )
 GROUPS = ("namespace", "user", "queue", "kind", "framework", "node")
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi", "mxnet", "paddle", "xgboost", "caffe2")
+TARGETS = ("kubeflow.org/v1", "dljob", "trainjob")
 FORMATS = ("wide", "name", "json", "yaml")
 _EPILOG = """\
 exit codes:
@@ -172,6 +173,17 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--queue", default="", metavar="NAME", help="the LocalQueue of Kueue")
     new.add_argument("-o", "--output", choices=("json", "yaml"), help="(default: yaml)")
     new.set_defaults(program=[])
+    convert = commands.add_parser(
+        "convert", help="convert manifests of jobs to another API, without a cluster", allow_abbrev=False,
+        description="Convert the jobs of files, and print the manifests. What is lost is reported with the field and "
+        "the reason, and then the exit code is 1. Other objects are printed unchanged, comments are lost.",
+    )  # fmt: skip
+    convert.add_argument(
+        "--to", required=True, choices=TARGETS,
+        help="kubeflow.org/v1; dljob: DLJob of dljob-operator; trainjob: TrainJob of Kubeflow Trainer v2",
+    )  # fmt: skip
+    convert.add_argument("files", nargs="*", metavar="FILE", help="with one or more objects; - for standard input")
+    convert.add_argument("-f", "--filename", metavar="FILE", action="append", default=[], help="the same; repeatable")
     completion = commands.add_parser("completion", help="print the completion of a shell", allow_abbrev=False)
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     return whole
@@ -446,6 +458,16 @@ def _new(given: argparse.Namespace) -> int:
     return new.run(given)
 
 
+def _convert(given: argparse.Namespace) -> int:
+    from dljob.commands import convert
+
+    files = [*given.filename, *given.files]
+    if not files:
+        print("error: name a file to convert, or - for standard input", file=sys.stderr)
+        return USAGE
+    return convert.run(files, given.to)
+
+
 def _wait(given: argparse.Namespace) -> int:
     from dljob.output import Progress
 
@@ -568,6 +590,7 @@ _COMMANDS: dict[str, Any] = {
     "tui": _tui,
     "ui": _ui,
     "new": _new,
+    "convert": _convert,
     "wait": _wait,
     **dict.fromkeys(("suspend", "resume", "restart", "delete"), _steer),
     "submit": _submit,

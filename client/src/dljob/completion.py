@@ -80,7 +80,7 @@ def candidates(words: Sequence[str]) -> tuple[list[str], str]:
     if current.startswith("-"):
         return _starting(current, [text for text in options if text.startswith("--") or len(current) < 2]), _NO_FILES
     positional = [action for action in command._actions if not action.option_strings]  # noqa: SLF001
-    if not positional:
+    if not positional or positional[0].dest == "files":
         return [], _FILES
     return _starting(current, _values(positional[0], before)), _NO_FILES
 

@@ -266,6 +266,8 @@ def test_the_constants_of_the_command_line_are_those_of_the_modules_it_does_not_
         (["list", "--context", ""], ["here"]),
         (["wait", "a", "--for", "fin"], ["finished"]),
         (["submit", "-f", ""], []),
+        (["convert", "--to", "d"], ["dljob"]),
+        (["convert", ""], []),
         (["completion", ""], ["bash", "zsh", "fish"]),
     ],
 )
