@@ -50,7 +50,7 @@ sanity: venv ## ansible-test sanity
 collection: venv ## the collection's tarball, into .build
 	@$(TOOL) devtools.build.collection build
 
-wheel: venv ## the Python packages: the operator with the collection in it, and dljob for laptops; into dist
+wheel: venv ## the Python packages: the operator with the collection in it, and dljob for laptops, also for krew; into dist
 	@$(TOOL) devtools.build.collection wheel
 
 outdated: venv ## the pinned versions that the registries have newer ones of, and the ends of life; OUTDATED=--all for all pins

@@ -26,6 +26,10 @@ _EACH_LINK = r"\]\((https://[^)\s]+)/(?:blob|raw)/main/"
 PLACES = (
     ("src/dljob_operator/__init__.py", r'^__version__ = "(.*)"$', "version"),
     ("client/src/dljob/__init__.py", r'^__version__ = "(.*)"$', "version"),
+    ("client/krew.yaml", r"^  version: v(.*)$", "version"),
+    ("client/krew.yaml", r"^  homepage: (.*)$", "Homepage"),
+    ("client/krew.yaml", r"^ +uri: (.*)/releases/download/", "Repository"),
+    ("client/krew.yaml", r"^ +uri: .*/releases/download/v(.*)/", "version"),
     ("galaxy.yml", r"^version: (.*)$", "version"),
     ("galaxy.yml", r"^repository: (.*)$", "Repository"),
     ("galaxy.yml", r"^documentation: (.*)$", "Documentation"),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from devtools.build import krew
 from devtools.build.collection import dependencies, oldest, sanity, tarball, wheel
 from devtools.build.collection.environment import PipError
 from devtools.paths import ROOT
@@ -20,7 +21,7 @@ def main() -> int:
     commands.add_parser("dependencies", help="install the collections of requirements.yml into this environment")
     build = commands.add_parser("build", help="build the tarball for ansible-galaxy and print its path")
     build.add_argument("--into", type=Path, default=ROOT / ".build", metavar="DIR", help="(default: .build)")
-    package = commands.add_parser("wheel", help="build the wheels of operator and client, and print their paths")
+    package = commands.add_parser("wheel", help="build the wheels, and for krew, and print the paths")
     package.add_argument("--into", type=Path, default=ROOT / "dist", metavar="DIR", help="(default: dist)")
     check = commands.add_parser("sanity", help="ansible-test sanity")
     check.add_argument("--test", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
@@ -35,8 +36,9 @@ def main() -> int:
             case "build":
                 print(tarball.build(arguments.into))
             case "wheel":
-                for folder in (ROOT, ROOT / "client"):
-                    print(wheel.build(arguments.into, folder))
+                print(wheel.build(arguments.into))
+                client = wheel.build(arguments.into, ROOT / "client")
+                print(client, *krew.build(client, arguments.into), sep="\n")
             case "sanity":
                 return sanity.run(cache_dir_from(os.environ), arguments.test)
             case "oldest":

@@ -49,7 +49,7 @@ def test_other_addresses_make_the_collection_the_chart_and_the_readme_stale(
     moved = replace(source, urls=dict.fromkeys(source.urls, "https://example.com/moved"))
     new = stamp.stamped(texts, moved)
     changed = {file for file in texts if new[file] != texts[file]}
-    assert changed == {"README.md", "galaxy.yml", "deploy/helm/dljob-operator/Chart.yaml"}
+    assert changed == {"README.md", "galaxy.yml", "client/krew.yaml", "deploy/helm/dljob-operator/Chart.yaml"}
     assert source.urls["Repository"] not in "".join(new[file] for file in changed)
 
 
