@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import yaml
-from support.live_jobs import Cluster, config_of_user, shell_template, v1_job
+from devtools.lab.bench import workloads
+from dljob.api import Request
+from dljob.client import Client
+from support.live_jobs import Cluster, config_of_user, for_own_operator, shell_template, v1_job
 
 SCRIPTS = Path(sys.executable).parent
 
@@ -187,3 +192,36 @@ def test_the_api_server_takes_every_new_manifest(here: Cluster) -> None:
         made = dljob(here, *words, *more, "--", "python", "train.py")
         done = dljob(here, "submit", "-f", "-", "--dry-run", "server", text=made.stdout)
         assert done.returncode == 0, f"{framework}: {done.stderr}"
+
+
+def test_a_list_of_1000_jobs_and_the_start_take_about_as_long_as_kubectls(own: Cluster) -> None:
+    kinds = ("MXJob", *workloads.OTHER_KINDS)
+    api = Client(str(own.kubeconfig)).api
+    posts = [
+        Request(workloads.collection(kind, own.namespace), {}, "POST", for_own_operator(job))
+        for kind in kinds
+        for job in workloads.jobs_of(kind, "job", 1000 // len(kinds) + 1, 1)[0]
+    ][:1000]
+    assert {response.status for response in api.send_all(posts)} == {201}
+    bin_ = own.kubeconfig.parent / "bin"
+    where = ("--kubeconfig", str(own.kubeconfig), "-n", own.namespace)
+    ours, theirs = str(SCRIPTS / "dljob"), str(bin_ / "kubectl")
+    every = ",".join(f"{kind.lower()}s.kubeflow.org" for kind in kinds)
+    listed = ratio([ours, "list", *where], [theirs, "get", every, *where], "job-0", 1000)
+    started = ratio([ours, "--help"], [theirs, "--help"], "Usage:", 1)
+    assert listed <= 1.5 and started <= 2, (listed, started)
+
+
+def ratio(ours: list[str], theirs: list[str], word: str, times: int) -> float:
+    """Of the durations of two commands, which print ``word`` so many times: of the quickest of some runs in turn.
+
+    What else the machine does only makes runs longer.
+    """
+    quickest = [math.inf, math.inf]
+    for _ in range(7):
+        for number, command in enumerate((ours, theirs)):
+            begin = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            quickest[number] = min(quickest[number], time.perf_counter() - begin)
+            assert done.stdout.lower().count(word.lower()) == times, done
+    return quickest[0] / quickest[1]
