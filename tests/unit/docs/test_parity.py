@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import re
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
 from devtools.build.images.manifests import folders
+from support.named_tests import exists
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")
@@ -23,18 +22,10 @@ EARLY_OPERATORS = (
     ("caffe2-operator", "kubeflow.org/v1alpha1"),
 )
 VERDICTS = ("same", "better", "different", "not yet", "not here")
-TEST = re.compile(r"((?:unit|integration|e2e)/[\w/]+\.py)::(\w+)")
 
 with (ROOT / "docs" / "parity.csv").open(encoding="utf-8", newline="") as file:
     TABLE = list(csv.reader(file))
 ROWS = [dict(zip(COLUMNS, row, strict=True)) for row in TABLE[1:]]
-
-
-@cache
-def functions(path: str) -> frozenset[str]:
-    """The tests of a file, including those in classes."""
-    tree = ast.parse((ROOT / "tests" / path).read_text(encoding="utf-8"))
-    return frozenset(n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
 
 
 @pytest.mark.parametrize("operator", EARLY_OPERATORS, ids=" ".join)
@@ -52,13 +43,7 @@ def test_every_promise_has_a_verdict() -> None:
 
 def test_every_test_that_is_named_exists() -> None:
     named = {name for row in ROWS for name in row["tests"].split()}
-    assert [name for name in named if not TEST.fullmatch(name)] == []
-    missing = sorted(
-        f"{path}::{name}"
-        for path, name in (name.split("::") for name in named)
-        if not (ROOT / "tests" / path).is_file() or name not in functions(path)
-    )
-    assert missing == []
+    assert sorted(name for name in named if not exists(name)) == []
 
 
 def test_what_no_test_shows_says_why() -> None:
