@@ -124,6 +124,7 @@ def test_every_answer_has_the_headers(cluster: Cluster, page: Page, path: str) -
         for name, value in HEADERS.items():
             assert response.headers[name] == value
     assert "unsafe" not in HEADERS["Content-Security-Policy"]
+    assert HEADERS["Referrer-Policy"] != "no-referrer", "browsers would send the page's own forms with another origin"
 
 
 def test_the_pages_hold_nothing_that_the_policy_forbids(cluster: Cluster, page: Page) -> None:

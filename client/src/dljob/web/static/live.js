@@ -3,6 +3,24 @@
 
 const MOST_LINES = 5000;
 const PAUSE = 1000; // milliseconds between two reads of a page
+const TYPING = 300; // milliseconds after which a user types no more
+
+// Where the reader is, stays: the focus, and how far the tables are scrolled.
+function replace(live, fresh) {
+  const focused = live.contains(document.activeElement) ? document.activeElement : null;
+  const scrolled = Array.from(live.querySelectorAll(".scroll"), (one) => one.scrollLeft);
+  live.replaceChildren(...fresh.childNodes);
+  live.querySelectorAll(".scroll").forEach((one, number) => { one.scrollLeft = scrolled[number] ?? 0; });
+  if (!focused) return;
+  const isSame = (one) => ["href", "aria-label"].every((name) => one.getAttribute(name) === focused.getAttribute(name));
+  const found = Array.from(live.querySelectorAll("a, [tabindex]")).find(isSame);
+  (found ?? document.getElementById("content")).focus({ preventScroll: true });
+}
+
+function isSelecting(live) {
+  const selection = getSelection();
+  return !selection.isCollapsed && live.contains(selection.anchorNode);
+}
 
 // Says once that a page is no longer kept up to date.
 function stopped(beside) {
@@ -16,19 +34,21 @@ function stopped(beside) {
 }
 
 function followPage(live) {
-  let wanted = live.dataset.version;
+  let version = live.dataset.version;
   let reading = false;
+  const wanted = () => `${version} ${location.href}`;
+  let shown = wanted();
   async function read() {
-    if (reading || document.hidden || wanted === live.dataset.version) return;
+    if (reading || document.hidden || shown === wanted()) return;
     reading = true;
-    const version = wanted;
+    const next = wanted();
     try {
       const response = await fetch(location.href, { headers: { "X-Live": "1" } });
-      if (response.ok) {
+      if (response.ok && !isSelecting(live)) {
         const page = new DOMParser().parseFromString(await response.text(), "text/html");
         const fresh = page.getElementById("live");
-        if (fresh && !live.contains(document.activeElement)) live.replaceChildren(...fresh.childNodes);
-        live.dataset.version = version;
+        if (fresh) replace(live, fresh);
+        shown = next;
       }
     } catch (error) {
       console.warn(error);
@@ -36,10 +56,22 @@ function followPage(live) {
     setTimeout(() => { reading = false; read(); }, PAUSE);
   }
   const events = new EventSource(live.dataset.source);
-  events.onmessage = (event) => { wanted = event.data; read(); };
+  events.onmessage = (event) => { version = event.data; read(); };
   events.addEventListener("over", () => { events.close(); stopped(live); });
   events.onerror = () => { if (events.readyState === EventSource.CLOSED) stopped(live); };
   document.addEventListener("visibilitychange", read);
+  return read;
+}
+
+function filterWhileTyping(form, read) {
+  let timer;
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      history.replaceState(null, "", `/?${new URLSearchParams(new FormData(form))}`);
+      read();
+    }, TYPING);
+  });
 }
 
 function followLog(log) {
@@ -64,6 +96,8 @@ function followLog(log) {
 }
 
 const live = document.getElementById("live");
-if (live) followPage(live);
+const read = live ? followPage(live) : null;
+const filter = document.getElementById("filter");
+if (filter) filterWhileTyping(filter, read);
 const log = document.getElementById("log");
 if (log) followLog(log);
