@@ -142,6 +142,13 @@ def namespace(api: client.ApiClient) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture(scope="module")
+def module_namespace(api: client.ApiClient) -> Iterator[str]:
+    """A namespace that the tests of a module share."""
+    with _namespace(api) as name:
+        yield name
+
+
 @pytest.fixture
 def another_namespace(api: client.ApiClient) -> Iterator[str]:
     """One more namespace of the test's own."""

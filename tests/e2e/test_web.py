@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import signal
 import socket
@@ -19,27 +18,18 @@ import httpx2
 import pytest
 import yaml
 from support.live_jobs import Cluster, config_of_user, for_own_operator, until, v1_job
+from support.web_page import serving
 
 
 @contextmanager
 def served(kubeconfig: Path, *words: str) -> Iterator[tuple[httpx2.Client, list[str]]]:
     """A browser that has opened the address, and the lines that were printed."""
-    command = [sys.executable, "-u", "-m", "dljob", "ui", "--no-browser", *words]
-    environ = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            said = [process.stdout.readline()]
-            while not said[-1].startswith("Open "):
-                assert said[-1], "it has ended"
-                said.append(process.stdout.readline())
-            address = said[-1].split()[1]
-            with httpx2.Client(base_url=address.partition("/login")[0], follow_redirects=True, timeout=60) as browser:
-                assert browser.get(address).status_code == 200
-                yield browser, said
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(20) is not None
+    with (
+        serving(kubeconfig, *words) as (address, said),
+        httpx2.Client(base_url=address.partition("/login")[0], follow_redirects=True, timeout=60) as browser,
+    ):
+        assert browser.get(address).status_code == 200
+        yield browser, said
 
 
 def test_a_job_from_its_page(here: Cluster) -> None:
