@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from devtools.paths import ROOT
 from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.base.settings import cache_dir_from
 from devtools.testbed.offline.browser import Browser, browser
+from support import pictures
 from support.chromium import PHONE, Chromium, Page, chromium
 from support.live_jobs import Cluster, Job, Resource, v1_job
 from support.web_page import serving
@@ -26,8 +26,6 @@ TOO_WIDE = f"""Array.from(document.querySelectorAll("main *, header"))
     .filter(one => one.getBoundingClientRect().right > {PHONE[0]} && !one.parentElement.closest(".scroll, pre"))
     .map(one => one.outerHTML.slice(0, 200))"""
 """Elements that a phone would not show whole; tables and logs scroll by themselves."""
-PICTURES = "DLJOB_PICTURES"
-"""A variable that asks for new pictures in docs/."""
 LARGEST = 120_000
 """Bytes of a picture."""
 
@@ -267,10 +265,9 @@ def shown_jobs(cluster: Path) -> Iterator[str]:
 def test_pictures(site: Site, cluster: Path, tmp_path: Path) -> None:
     """They are small; those of the documents show jobs of names that stay."""
     with ExitStack() as stack:
-        folder, overview, job = tmp_path, site.overview, site.job()
-        if os.environ.get(PICTURES):
+        overview, job = site.overview, site.job()
+        if pictures.ASKED:
             start = stack.enter_context(shown_jobs(cluster))
-            folder = ROOT / "docs"
             overview = f"{site.address}/?q=ns:{start}"
             job = f"{site.address}/jobs/{start}vision/mxjobs.kubeflow.org/digits"
         for name, address_, height in (("overview", overview, 640), ("job", job, 1045)):
@@ -278,4 +275,4 @@ def test_pictures(site: Site, cluster: Path, tmp_path: Path) -> None:
                 page.resize((1100, height))
                 picture = page.picture()
             assert picture.startswith(b"\x89PNG") and len(picture) < LARGEST
-            (folder / f"ui-{name}.png").write_bytes(picture)
+            (pictures.folder(tmp_path) / f"ui-{name}.png").write_bytes(picture)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from dljob.tui.board import SHOWN, Board
 from dljob.tui.confirm import Confirm
 from dljob.tui.job import JobScreen
 from dljob.view import view
+from support import pictures
 from textual.widgets import DataTable, Input, Log, Static
 
 from .conftest import Cluster
@@ -34,12 +38,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_, "PERIOD", 0.1)
 
 
-def drive(cluster: Cluster, steps: Callable[[JobsApp, Any], Awaitable[None]]) -> None:
+def drive(
+    cluster: Cluster, steps: Callable[[JobsApp, Any], Awaitable[None]], size: tuple[int, int] = (160, 40)
+) -> None:
     client = cluster.client()
 
     async def run() -> None:
-        app = JobsApp(client, lambda stop: client.watch(stop=stop))
-        async with app.run_test(size=(160, 40)) as pilot:
+        app = JobsApp(client, lambda stop: client.watch(all_namespaces=True, stop=stop))
+        async with app.run_test(size=size) as pilot:
             await steps(app, pilot)
 
     asyncio.run(run())
@@ -67,6 +73,46 @@ def text(screen: Any, tab: str) -> str:
 
 def status(app: JobsApp) -> str:
     return str(app.query_one("#status", Static).render())
+
+
+def test_a_picture_of_it(cluster: Cluster, tmp_path: Path) -> None:
+    """It is docs/tui.svg; an SVG of Textual names fonts at another host, which no document should ask."""
+    for name, minutes, gpus, state, user in (
+        ("digits", 95, 8, "Running", "research"),
+        ("faces", 41, 16, "Running", "research"),
+        ("letters", 12, 4, "Created", "nightly"),
+        ("voices", 300, 0, "Succeeded", "nightly"),
+        ("vowels", 70, 2, "Suspended", "research"),
+        ("words", 22, 2, "Failed", "nightly"),
+    ):
+        team = "speech" if name[0] in "lvw" else "vision"
+        begun = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        containers = [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": str(gpus // 2)}}}]
+        replicas = {"Worker": {"replicas": 2, "template": {"spec": {"containers": containers}}}}
+        metadata = {
+            "namespace": team, "uid": name, "creationTimestamp": begun, "labels": {"dljob.operator/user": user},
+        }  # fmt: skip
+        job = cluster.job(
+            name,
+            metadata=metadata,
+            spec={"pytorchReplicaSpecs": replicas, "runPolicy": {"suspend": state == "Suspended"}},
+        )
+        if state not in ("Created", "Suspended"):
+            condition = {"type": state, "status": "True", "reason": f"PyTorchJob{state}", "lastTransitionTime": begun}
+            counts = {"Worker": {"active": 2}} if state == "Running" else {}
+            made = {"conditions": [condition], "startTime": begun, "replicaStatuses": counts}
+            cluster.fake.store("MODIFIED", (team, "pytorchjobs"), {**job, "status": made})
+
+    async def steps(app: JobsApp, pilot: Any) -> None:
+        await until(pilot, lambda: len(names(app)) == 6 and "2 running" in status(app))
+        await pilot.press("down")
+        await pilot.pause()
+        shown = re.sub(r"@font-face \{.*?\}", "", app.export_screenshot(title="kubectl dljob tui"), flags=re.DOTALL)
+        assert "letters" in shown.replace("&#160;", " ")
+        assert not re.findall(r"(?:href=|url\()\W*http[^)]*", shown)
+        (pictures.folder(tmp_path) / "tui.svg").write_text(re.sub(r"[ \t]+$", "", shown, flags=re.MULTILINE))
+
+    drive(cluster, steps, (130, 14))
 
 
 def test_jobs_come_change_and_go(cluster: Cluster) -> None:

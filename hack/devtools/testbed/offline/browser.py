@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devtools.testbed.base import shell
-from devtools.testbed.base.cache import cache_entry
+from devtools.testbed.base.cache import cache_entry, content_key
 from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.offline import packages
 
@@ -23,7 +23,11 @@ AXE_FILE = "axe_playwright_python/axe.min.js"
 AXE_SHA256 = "84494fec757e4710dc751c8d7a636e457f4532f08f85c86dc9070133fbff53bc"
 _FONTS_CONF = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
-<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontconfig>
+<fontconfig>
+<dir>{fonts}</dir><cachedir>{cache}</cachedir>
+<alias><family>sans-serif</family><prefer><family>DejaVu Sans</family></prefer></alias>
+<alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>
+</fontconfig>
 """
 
 
@@ -48,10 +52,8 @@ def browser(cache: Path) -> Browser:
     program = tree / "usr/lib/chromium" / SHELL
     if not program.is_file():
         raise ClusterError(f"{program}: not found; the browser's package has other files than Debian's")
-    conf = cache_entry(
-        cache / "packages" / f"{fonts.name}.conf",
-        lambda path: path.write_text(_FONTS_CONF.format(fonts=fonts / "usr/share/fonts", cache=fonts / "cache")),
-    )
+    text = _FONTS_CONF.format(fonts=fonts / "usr/share/fonts", cache=fonts / "cache")
+    conf = cache_entry(cache / "packages" / f"fonts-{content_key(text)}.conf", lambda path: path.write_text(text))
     environ = {**os.environ, **packages.tool_env(tree), "FONTCONFIG_FILE": str(conf)}
     # PulseAudio's library has another one in a folder of its own
     environ["LD_LIBRARY_PATH"] += "".join(f":{path}" for path in sorted((tree / "usr/lib").glob("*/pulseaudio")))
