@@ -319,8 +319,6 @@ def beside(state: dict[str, Any], **more: Any) -> Pod:
     return pod_of(V1_JOB, "worker", 0).change(lambda p: p["status"].update(containerStatuses=statuses))
 
 
-
-
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
@@ -351,8 +349,6 @@ def test_none_keeps_every_pod_but_those_that_would_start_in_a_job_that_is_over(
     assert gone == ([seen.pods[0].uid] if expected else []), "also the pod that the failure names"
     assert presumed_unstarted(job, seen) == tuple(gone)
     assert is_clean(job, seen) is not expected
-
-
 
 
 @pytest.mark.parametrize("policy", ["All", "Running"])
