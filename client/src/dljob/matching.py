@@ -12,12 +12,11 @@ _FIELDS: Mapping[str, str] = {"ns": "NAMESPACE", **{name.lower(): name for name 
 
 def matches(job: JobView, text: str) -> bool:
     """Whether every word of ``text`` is in some column of the job, or ``column:word`` in that one; in any case."""
-    cells = {name: column(job).lower() for name, column in COLUMNS.items()}
     for word in text.lower().split():
         field, colon, value = word.partition(":")
         if colon and field in _FIELDS:
-            if value not in cells[_FIELDS[field]]:
+            if value not in COLUMNS[_FIELDS[field]](job).lower():
                 return False
-        elif not any(word in cell for cell in cells.values()):
+        elif not any(word in column(job).lower() for column in COLUMNS.values()):
             return False
     return True

@@ -22,9 +22,10 @@ from dljob.tui.app import JobsApp
 from dljob.tui.board import SHOWN, Board
 from dljob.tui.confirm import Confirm
 from dljob.tui.job import JobScreen
+from dljob.tui.table import Table
 from dljob.view import view
 from support import pictures
-from textual.widgets import DataTable, Input, Log, Static
+from textual.widgets import Input, Log, Static
 
 from .conftest import Cluster
 
@@ -59,8 +60,7 @@ async def until(pilot: Any, is_so: Callable[[], bool]) -> None:
 
 
 def rows(app: JobsApp) -> list[list[str]]:
-    table = app.query_one(DataTable)
-    return [[str(cell) for cell in table.get_row_at(number)] for number in range(table.row_count)]
+    return [list(row.cells) for row in app.query_one(Table).rows]
 
 
 def names(app: JobsApp) -> list[str]:

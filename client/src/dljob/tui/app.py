@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
-from textual.widgets import DataTable, Footer, Input, Static
+from textual.widgets import Footer, Input, Static
 
 from dljob.client import Change, Client
 from dljob.errors import DljobError
@@ -18,6 +18,7 @@ from dljob.tui.board import SHOWN, Board, cells
 from dljob.tui.confirm import Confirm
 from dljob.tui.feed import Feed
 from dljob.tui.job import JobScreen
+from dljob.tui.table import Row, Table
 from dljob.view import FAILED, FINAL, INVALID, QUEUED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED, JobView
 
 TICK = 0.25
@@ -44,7 +45,7 @@ class JobsApp(App[None]):
     #filter.open { display: block; }
     #status { height: 1; color: $text-muted; padding: 0 1; }
     #status.failed { color: $error; }
-    DataTable { height: 1fr; }
+    Table { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open"),
@@ -67,9 +68,10 @@ class JobsApp(App[None]):
         self._watch = watch
         self._feed: Feed[Change] | None = None
         self._line = Input(placeholder="words that all must match; ns:, user:, state: for a column", id="filter")
-        self._table: DataTable[Text] = DataTable(cursor_type="row", zebra_stripes=True)
+        self._table = Table(SHOWN)
         self._status = Static(id="status")
-        self._rows: set[str] = set()
+        self._rows: dict[str, Row] = {}
+        self._matching: set[str] = set()
         self._older: list[str] = []
         self._typing: Timer | None = None
         self._said = ""
@@ -84,10 +86,7 @@ class JobsApp(App[None]):
 
     def on_mount(self) -> None:
         """Begin to watch."""
-        table = self._table
-        for name in SHOWN:
-            table.add_column(name, key=name)
-        table.focus()
+        self._table.focus()
         self._feed = Feed(self._watch, repeat=True)
         self.set_interval(TICK, self._tick)
         self._show_status()
@@ -100,11 +99,7 @@ class JobsApp(App[None]):
     @property
     def selected(self) -> JobView | None:
         """The job at the cursor."""
-        table = self._table
-        if not table.row_count:
-            return None
-        key = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
-        return self.board.job(key or "")
+        return self.board.job(self._table.selected)
 
     # --- what changes
 
@@ -116,43 +111,33 @@ class JobsApp(App[None]):
             self._older = self.board.uids
         older, self._older = self._older[:_OLDER], self._older[_OLDER:]
         self.board.grow_older(older)
+        self._update({*touched, *older})
         if touched:
-            self._update(touched, anew=False)
             self._sort()
-        self._update(set(older) & self._rows, anew=True)
+        elif older:
+            self._table.show([self._rows[row.key] for row in self._table.rows])
         self._show_status()
 
-    def _update(self, uids: set[str], *, anew: bool) -> None:
-        """Bring these rows up to date; ``anew``: only what time changes."""
-        table = self._table
+    def _update(self, uids: Iterable[str]) -> None:
+        """Make the rows of these jobs anew."""
         for uid in uids:
             job = self.board.job(uid)
-            if job is None or not self.board.shows(uid):
-                if uid in self._rows:
-                    table.remove_row(uid)
-                    self._rows.discard(uid)
-            elif uid not in self._rows:
-                table.add_row(*_styled(job), key=uid)
-                self._rows.add(uid)
+            if job is None:
+                self._rows.pop(uid, None)
             else:
-                for name, cell in zip(SHOWN, _styled(job), strict=True):
-                    if (not anew or name in ("RUNNING", "AGE")) and table.get_cell(uid, name) != cell:
-                        table.update_cell(uid, name, cell)
+                self._rows[uid] = _row(job)
+            (self._matching.add if self.board.shows(uid) else self._matching.discard)(uid)
 
     def _sort(self) -> None:
-        """Sort the rows; the cursor stays at its job."""
-        table = self._table
-        selected = self.selected
-        places = {uid: self.board.place(uid) for uid in self._rows}
-        table.sort("NAME", key=lambda cell: places[cell.uid], reverse=self.board.descending)
-        if selected and selected.uid in self._rows:
-            table.move_cursor(row=table.get_row_index(selected.uid), animate=False)
+        """Show the rows in their order."""
+        order = sorted(self._matching, key=self.board.place, reverse=self.board.descending)
+        self._table.show([self._rows[uid] for uid in order])
 
     def _show_status(self) -> None:
         error = self._feed.error if self._feed else ""
         running = sum(job.state == RUNNING for job in map(self.board.job, self.board.uids) if job)
         order = f"{self.board.sort_key}, {'descending' if self.board.descending else 'ascending'}"
-        counts = f"{len(self._rows)} of {len(self.board)} jobs, {running} running; sorted by {order}"
+        counts = f"{len(self._matching)} of {len(self.board)} jobs, {running} running; sorted by {order}"
         text = error or self._said or counts
         if text != self._shown:  # a redraw at every tick would be for nothing
             self._shown = text
@@ -177,8 +162,8 @@ class JobsApp(App[None]):
         if job:
             self.push_screen(JobScreen(self.client, job, tab))
 
-    def on_data_table_row_selected(self) -> None:
-        """Enter, or a click on the row of the cursor."""
+    def on_table_chosen(self) -> None:
+        """A click on the row of the cursor."""
         self.action_open()
 
     def action_filter(self) -> None:
@@ -200,7 +185,7 @@ class JobsApp(App[None]):
 
     def _set_filter(self, text: str) -> None:
         self.board.filter = text
-        self._update(set(self.board.uids), anew=False)
+        self._matching = set(filter(self.board.shows, self.board.uids))
         self._sort()
         self._show_status()
 
@@ -241,16 +226,6 @@ class JobsApp(App[None]):
             self._said = f"{job.key}: {e}"
 
 
-class _Name(Text):
-    """The cell with the name, which knows its job: a table sorts by its cells."""
-
-    uid = ""
-
-
-def _styled(job: JobView) -> list[Text]:
-    row = [Text(printable(cell)) for cell in cells(job)]
-    row[SHOWN.index("STATE")].stylize(_COLORS.get(job.state, ""))
-    name = _Name(row[SHOWN.index("NAME")].plain)
-    name.uid = job.uid
-    row[SHOWN.index("NAME")] = name
-    return row
+def _row(job: JobView) -> Row:
+    styles = tuple(_COLORS.get(job.state, "") if name == "STATE" else "" for name in SHOWN)
+    return Row(job.uid, tuple(printable(cell) for cell in cells(job)), styles)
