@@ -124,4 +124,5 @@ def how_to_use(settings: Settings) -> str:
     kubectl get dljobs -w
     export PATH={ROOT / ".venv/bin"}:$PATH  # kubectl dljob
     kubectl dljob logs -f mxnet-digits
+    kubectl dljob ui                     # prints the address of a page with the jobs
     make cluster-down                    # when done"""
