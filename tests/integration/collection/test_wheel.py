@@ -24,7 +24,7 @@ WHEEL_ALONE = {"galaxy.yml"}
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build it with the command of `make wheel`, which prints the paths of both packages."""
+    """Build it with the command of `make wheel`, which prints the paths of what it builds."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "devtools.build.collection", "wheel", "--into", str(folder)]
     env = {**os.environ, "PYTHONPATH": "hack"}
@@ -32,7 +32,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stdout + done.stderr
     (made,) = folder.glob("dljob_operator-*.whl")
     (client,) = folder.glob("dljob-*.whl")
-    assert done.stdout == f"{made}\n{client}\n"
+    of_krew = folder / "dljob-krew.tar.gz", folder / "krew.yaml"
+    assert done.stdout.splitlines() == [str(one) for one in (made, client, *of_krew)]
     return made
 
 
