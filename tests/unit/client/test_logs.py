@@ -237,7 +237,7 @@ def test_with_tail_0_it_begins_now(cluster: Cluster, follow: Any) -> None:
     log = cluster.worker(job, 0)
     log.write(1, "old")
     following = follow(Choice(tail=0))
-    until(lambda: any(one.query.get("follow") for one in cluster.requests))
+    until(lambda: log.is_followed)
     log.write(2, "new")
     until(lambda: following.lines == ["worker-0 new"])
 
