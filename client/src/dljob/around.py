@@ -31,7 +31,7 @@ class Around:
     def events(self) -> Sequence[Resource]:
         """The Events of the job and its pods, the latest last."""
         meta = self.job["metadata"]
-        uids = {meta.get("uid"), *(_uid(pod) for pod in self.pods)}
+        uids = {meta.get("uid"), *(uid_of(pod) for pod in self.pods)}
         begin = f"{meta['name']}-"
         found = []
         for event in self.namespace_events:
@@ -56,7 +56,7 @@ def read(api: Api, job: Resource, *, events: bool = True) -> Around:
     with _noted("pods", refused):
         for selector in pod_selectors(job):
             for page in pages(api, f"{core}/pods", {"labelSelector": selector}):
-                pods |= {_uid(one): one for one in page.get("items") or () if belongs(one, job)}
+                pods |= {uid_of(one): one for one in page.get("items") or () if belongs(one, job)}
     with _noted("events", refused):
         for page in pages(api, f"{core}/events") if events else ():
             said += page.get("items") or ()
@@ -79,5 +79,6 @@ def _noted(what: str, refused: dict[str, ApiError]) -> Iterator[None]:
         refused[what] = e
 
 
-def _uid(resource: Resource) -> str:
+def uid_of(resource: Resource) -> str:
+    """The uid of an object; "None" without one."""
     return str((resource.get("metadata") or {}).get("uid"))

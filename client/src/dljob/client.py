@@ -13,7 +13,7 @@ from urllib.parse import quote
 from dljob import around
 from dljob import kinds as kinds_
 from dljob.api import APPLY, MERGE_PATCH, PAGE, Api, Request, Response, pages
-from dljob.around import Around, pod_selectors
+from dljob.around import Around, pod_selectors, uid_of
 from dljob.config import load
 from dljob.errors import ApiError, ConnectionFailed, NotFound, Refused, TimedOut, sentence
 from dljob.kinds import Kind, Resource
@@ -586,10 +586,6 @@ def _one(name: str) -> dict[str, str | int]:
     return {"fieldSelector": f"metadata.name={name}"}
 
 
-def _uid(resource: Resource) -> str:
-    return str((resource.get("metadata") or {}).get("uid"))
-
-
 def _owner_key(pod: Resource) -> tuple[str, str]:
     """By which a job's pods are found among many: its uid, or name for a pod of a launcher's batch Job."""
     meta = pod.get("metadata") or {}
@@ -617,15 +613,15 @@ def _pods_of(job: Resource, own: Mapping[tuple[str, str], list[Resource]]) -> li
 
 def _change(type_: str, job: Resource, known: dict[str, Resource]) -> Change:
     if type_ == "DELETED":
-        known.pop(_uid(job), None)
+        known.pop(uid_of(job), None)
     else:
-        known[_uid(job)] = job
+        known[uid_of(job)] = job
     return Change(type_, view(job), job)
 
 
 def _differences(known: dict[str, Resource], found: Sequence[Resource], resources: set[str]) -> Iterator[Change]:
     """What a new list of these kinds shows to have changed since ``known``."""
-    listed = {_uid(job): job for job in found}
+    listed = {uid_of(job): job for job in found}
     gone = [job for uid, job in known.items() if uid not in listed and kinds_.kind_of(job).resource in resources]
     for job in gone:
         yield _change("DELETED", job, known)

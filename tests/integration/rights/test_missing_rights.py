@@ -100,14 +100,16 @@ def test_what_can_be_done_without_is_named_and_done_without(start: Start, right:
     with start(right) as operator:
         operator.process.wait_ready()
         rule = {"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}
+
+        def is_logged() -> bool:
+            return rule in [yaml.safe_load(one) for one in RULE.findall(operator.log)]
+
         for number in range(10):  # the error of an Event is logged with the Events of a later job
             path = operator.create(mxjob_example(), f"job-{number}")
             operator.until(lambda path=path: operator.owned("pods", path), "the job has pods")  # type: ignore[misc]
-            if rule in [yaml.safe_load(one) for one in RULE.findall(operator.log)]:
+            if is_logged():
                 return
-        operator.until(
-            lambda: rule in [yaml.safe_load(one) for one in RULE.findall(operator.log)], f"{right} is logged"
-        )
+        operator.until(is_logged, f"{right} is logged")
 
 
 def test_without_the_right_to_read_events_a_cause_is_missing_and_nothing_else(start: Start) -> None:

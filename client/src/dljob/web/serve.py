@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import webbrowser
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from dljob.client import Client
 from dljob.web.app import create
@@ -16,6 +18,17 @@ from dljob.web.live import of_user
 ADDRESS = "127.0.0.1"
 
 
+def run(app: ASGIApp, listening: socket.socket, **settings: Any) -> None:
+    """Answer until Ctrl-C or SIGTERM; ``settings`` are further ones of uvicorn.
+
+    It logs no request, whose address may have a token.
+    """
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1, **settings
+    )
+    uvicorn.Server(config).run([listening])
+
+
 def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None], all_namespaces: bool = True) -> None:
     """Print the address, and answer; ``port`` 0 is any free one. Raises OSError for one that is taken."""
     keys = Keys()
@@ -23,18 +36,11 @@ def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None
         live = of_user(client, all_namespaces=all_namespaces)
         number = listening.getsockname()[1]
         hosts = [f"{name}:{number}" for name in (ADDRESS, "localhost")]
-        config = uvicorn.Config(
-            create(client, live, keys, hosts),
-            log_level="warning",  # the address with the token would be in the log of requests
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
         address = f"http://{ADDRESS}:{number}/login?token={keys.token}"
         say(f"Open {address}\nThe address is good for one browser. Ctrl-C ends the page.")
         if browser:
             webbrowser.open(address)
         try:
-            uvicorn.Server(config).run([listening])
+            run(create(client, live, keys, hosts), listening)
         finally:
             live.close()

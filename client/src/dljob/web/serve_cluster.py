@@ -6,12 +6,11 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-import uvicorn
-
 from dljob.config import Config
 from dljob.web.app import application
 from dljob.web.gate import Gate
 from dljob.web.hub import Hub
+from dljob.web.serve import run
 from dljob.web.sessions import Sessions
 
 SWEEP_SECONDS = 5.0
@@ -34,18 +33,10 @@ def serve(config_of: Callable[[str], Config], address: tuple[str, int], hosts: S
             hub.sweep()
 
     threading.Thread(target=sweep, daemon=True).start()
-    config = uvicorn.Config(
-        gate,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # no one's address is of interest
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=1,
-    )
     try:
         with _listening(*address) as listening:
-            uvicorn.Server(config).run([listening])
+            # no one's address is of interest
+            run(gate, listening, proxy_headers=False, limit_concurrency=_MOST_CONNECTIONS)
     finally:
         stopped.set()
         hub.close()

@@ -216,8 +216,8 @@ class StatusBuilder(StatusChanges):
     def __init__(self, job: DLJob, now: datetime) -> None:
         finished = has_finished(job)
         starts_again = outcome(job.status) is not None and not finished
-        kept = {name: value for name, value in job.status.items() if name == "attempt" or not starts_again}
-        super().__init__(job, now, kept)
+        left = {"attempt": job.status["attempt"]} if "attempt" in job.status else {}
+        super().__init__(job, now, left if starts_again else job.status)
         if job.flavor.version:
             self._fields[c.STATUS_API_VERSION] = job.api_version
         self._fields["conditions"] = self._conditions

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.owned_objects import text_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import owned_kind
@@ -19,8 +20,7 @@ _ALWAYS = ("pods", "services")
 
 def explain(manifest: Mapping[str, Any], present: Mapping[str, Any], resource: Mapping[str, Any]) -> str:
     """The sentence about ``present``, which has the name that the job ``resource`` needs for ``manifest``."""
-    name = f"{manifest['kind']}/{manifest['metadata']['name']}"
-    text = f"{name}: an object of that name exists and does not belong to this job"
+    text = f"{text_of(manifest)}: an object of that name exists and does not belong to this job"
     controller = controller_of(present)
     leftover = _label_of_leftovers(present, resource) if controller is None else ""
     if leftover:
