@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.base.settings import cache_dir_from
 from devtools.testbed.offline.browser import Browser, browser
 from support import pictures
-from support.chromium import PHONE, Chromium, Page, chromium
-from support.live_jobs import Cluster, Job, Resource, v1_job
-from support.web_page import serving
+from support.chromium import DESKTOP, PHONE, Chromium, Page, chromium
+from support.live_jobs import Cluster, Job, Resource, config_of_user, for_own_operator, v1_job
+from support.web_page import serving, serving_in_cluster
 
 pytest.importorskip("starlette")
 TALKS = "n=0; while true; do n=$((n+1)); echo step $n of $(hostname); sleep 0.5; done"
@@ -51,13 +53,14 @@ class Site:
         return f"{self.address}/?q=ns:{self.namespace}"
 
     @contextmanager
-    def page(self, address: str, *, may: Callable[[str], bool] = lambda _: False, **how: bool) -> Iterator[Page]:
+    def page(
+        self, address: str, *, may: Callable[[str], bool] = lambda _: False, phone: bool = False, **how: Any
+    ) -> Iterator[Page]:
         """A page that asks no other host, and about which the browser has nothing to complain but what it ``may``."""
-        size = {"size": PHONE} if how.pop("phone", False) else {}
-        with self.browser.page(**size, **how) as page:
+        with self.browser.page(size=PHONE if phone else DESKTOP, **how) as page:
             page.go(address)
             yield page
-            assert page.hosts == {self.address.removeprefix("http://")}
+            assert page.hosts == {urlsplit(address).netloc}
             assert [one for one in page.complaints if not may(one)] == []
 
 
@@ -207,7 +210,7 @@ def test_without_javascript(site: Site) -> None:
         page.until_text("1 job")
         assert names(page) == ["waits"]
         page.click("th a[href*='sort=name']")
-        page.until("location.search.includes('sort=name')")
+        page.until("location.search.includes('sort=name') && document.querySelector('td a')")
         assert names(page) == ["waits"]
         page.click("td a")
         page.until_text("disk=fast", ".cause")
@@ -223,6 +226,89 @@ def test_without_javascript(site: Site) -> None:
         page.go(f"{site.job()}/suspend")
         page.until_text("Suspend digits?")
         assert not [one for one in page.requests if "live" in one]
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A user who may see the jobs of one namespace."""
+
+    home: Cluster
+    token: str
+    job: str
+
+    @property
+    def page(self) -> str:
+        return f"/jobs/{self.home.namespace}/mxjobs.kubeflow.org/{self.job}"
+
+    @property
+    def overview(self) -> str:
+        return f"/?namespace={self.home.namespace}"
+
+
+@pytest.fixture
+def tenants(site: Site) -> Iterator[tuple[Tenant, Tenant]]:
+    """Of the namespace of `digits`, and of another one with the job `letters`."""
+    first = site.digits.cluster
+    second = Cluster(first.kubeconfig, f"{first.namespace}-b")
+    second.core.create_namespace({"metadata": {"name": second.namespace}})
+    try:
+        second.create(for_own_operator(v1_job("letters")))
+        made = [
+            Tenant(home, config_of_user(home, "reader", ["get", "list", "watch"])["users"][0]["user"]["token"], job)
+            for home, job in ((first, "digits"), (second, "letters"))
+        ]
+        yield made[0], made[1]
+    finally:
+        second.core.delete_namespace(second.namespace)
+
+
+def denied(complaint: str) -> bool:
+    """The console names each answer without a login, or without a right."""
+    return "401" in complaint or "403" in complaint
+
+
+def test_two_tenants(site: Site, tenants: tuple[Tenant, Tenant], tmp_path: Path) -> None:
+    """Each logs in with a token, in the page of the cluster, and sees its own jobs until it logs out."""
+    with serving_in_cluster(site.digits.cluster.kubeconfig, tmp_path) as address:
+        for own, other in (tenants, tenants[::-1]):
+            with site.browser.user() as user, site.page(address + own.page, may=denied, user=user) as page:
+                page.tab_to("#token")
+                page.type("wrong")
+                page.press("Enter")
+                page.until_text("does not accept this token", "[role=alert]")
+                page.tab_to("#token")
+                page.type(own.token)
+                page.press("Enter")
+                page.until_text(own.job, "h1")
+                assert page.see("location.pathname + location.search") == own.page
+                assert f"system:serviceaccount:{own.home.namespace}:reader" in page.text("header")
+                page.go(address + own.overview)
+                page.until("document.querySelectorAll('td a').length > 0")
+                assert own.job in names(page) and other.job not in names(page)
+                for forbidden in (other.page, other.overview, "/"):
+                    page.go(address + forbidden)
+                    page.until_text("You may not")
+                    assert other.job not in names(page)
+                page.go(address + own.overview)
+                page.click("header button")
+                page.until("location.pathname === '/login'")
+                page.go(address + own.page)
+                page.until_text("Log in", "h1")
+
+
+def test_anybody_can_log_in(site: Site, tmp_path: Path) -> None:
+    with serving_in_cluster(site.digits.cluster.kubeconfig, tmp_path) as address:
+        for phone in (False, True):
+            with site.browser.user() as user, site.page(address, may=denied, phone=phone, user=user) as page:
+                for told in (False, True):
+                    for dark in (False, True):
+                        page.scheme(dark=dark)
+                        assert page.violations(site.axe) == [], f"{phone=} {told=} {dark=}"
+                    assert not phone or page.see(TOO_WIDE) == []
+                    page.tab_to("#token")
+                    page.type("wrong")
+                    page.press("Enter")
+                    page.until_text("does not accept this token", "[role=alert]")
 
 
 def with_gpus(manifest: Resource, count: int, user: str, type_: str = "Worker") -> Resource:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 import yaml
 from support.live_jobs import Cluster, config_of_user, for_own_operator, until, v1_job
-from support.web_page import serving
+from support.web_page import serving, serving_in_cluster
 
 
 @contextmanager
@@ -79,37 +72,6 @@ def test_a_user_sees_what_its_rights_grant(here: Cluster, tmp_path: Path) -> Non
     here.core.read_namespaced_service_account("viewer", where)
 
 
-@contextmanager
-def served_in_cluster(here: Cluster, tmp_path: Path) -> Iterator[str]:
-    """The page as in a pod, whose process has no credentials; gives its address."""
-    config = yaml.safe_load(here.kubeconfig.read_text())["clusters"][0]["cluster"]
-    server = urlsplit(config["server"])
-    ca = tmp_path / "ca.crt"
-    ca.write_bytes(base64.b64decode(config["certificate-authority-data"]))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        host = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-m", "dljob", "ui", "--in-cluster", "--address", host, "--host", host]
-    environ = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | {
-        "HOME": str(tmp_path),
-        "KUBERNETES_SERVICE_HOST": str(server.hostname),
-        "KUBERNETES_SERVICE_PORT": str(server.port),
-    }
-    with subprocess.Popen([*command, "--ca", str(ca), "--insecure-cookie"], env=environ) as process:
-        try:
-            until(lambda: process.poll() is not None or is_up(f"http://{host}/healthz"))
-            yield f"http://{host}"
-        finally:
-            process.terminate()
-            assert process.wait(20) in (0, -signal.SIGTERM)
-
-
-def is_up(address: str) -> bool:
-    try:
-        return httpx2.get(address).status_code == 200
-    except httpx2.TransportError:
-        return False
-
-
 @pytest.fixture
 def elsewhere(here: Cluster) -> Iterator[Cluster]:
     """A second namespace, of another tenant."""
@@ -130,7 +92,7 @@ def test_two_tenants_of_the_page_in_the_cluster(here: Cluster, elsewhere: Cluste
         one: f"/jobs/{one.namespace}/mxjobs.kubeflow.org/{name}"
         for one, name in ((here, "digits"), (elsewhere, "letters"))
     }
-    with served_in_cluster(here, tmp_path) as address:
+    with serving_in_cluster(here.kubeconfig, tmp_path) as address:
         assert httpx2.get(address + pages[here]).status_code == 401
         by_form = httpx2.Client(base_url=address, follow_redirects=True, timeout=60)
         by_header = httpx2.Client(

@@ -81,9 +81,22 @@ class Chromium:
                 page.hear(message["method"], message["params"])
 
     @contextmanager
-    def page(self, *, size: tuple[int, int] = DESKTOP, dark: bool = False, script: bool = True) -> Iterator[Page]:
-        """A tab; all have the same cookies."""
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+    def user(self) -> Iterator[str]:
+        """Another user: pages that are opened with what is returned have cookies of their own."""
+        made = self.ask("Target.createBrowserContext")["browserContextId"]
+        try:
+            yield made
+        finally:
+            with contextlib.suppress(AssertionError, OSError):
+                self.ask("Target.disposeBrowserContext", browserContextId=made)
+
+    @contextmanager
+    def page(
+        self, *, size: tuple[int, int] = DESKTOP, dark: bool = False, script: bool = True, user: str = ""
+    ) -> Iterator[Page]:
+        """A tab; all of a user have the same cookies."""
+        of_user = {"browserContextId": user} if user else {}
+        target = self.ask("Target.createTarget", url="about:blank", **of_user)["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         made = self._pages[session] = Page(self, session)
         try:
@@ -146,6 +159,10 @@ class Page:
             named = {"key": key, "windowsVirtualKeyCode": code, "code": key if code and key != " " else ""}
             self.ask("Input.dispatchKeyEvent", type="keyDown" if typed else "rawKeyDown", text=typed, **named)
             self.ask("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def type(self, text: str) -> None:
+        """Write the text where the focus is, as if it was pasted."""
+        self.ask("Input.insertText", text=text)
 
     def tab_to(self, selector: str, most: int = 60) -> None:
         """Press Tab until the first element that matches has the focus."""
