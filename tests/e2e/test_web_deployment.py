@@ -119,3 +119,19 @@ def test_the_chart_has_the_same_pod(cluster: Path) -> None:
     assert pod == wanted
     (*_, deployment) = rendered("--set", "ui.enabled=true,ui.hosts={jobs.example.com}", "-s", "templates/ui.yaml")
     assert deployment["spec"]["template"]["spec"]["containers"][0]["args"] == ["--host=jobs.example.com"]
+    behind = [
+        "--set",
+        "ui.enabled=true,ui.ingress.enabled=true,ui.ingress.className=internal,ui.ingress.tlsSecret=cert",
+    ]
+    (*_, ingress) = rendered(*behind, "--set", "ui.hosts={a.example.com,b.example.com}", "-s", "templates/ui.yaml")
+    assert ingress["kind"] == "Ingress" and ingress["spec"]["ingressClassName"] == "internal"
+    hosts = ["a.example.com", "b.example.com"]
+    assert ingress["spec"]["tls"] == [{"hosts": hosts, "secretName": "cert"}]
+    assert [one["host"] for one in ingress["spec"]["rules"]] == hosts
+    (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
+    named = {"name": service["metadata"]["name"], "port": {"name": service["spec"]["ports"][0]["name"]}}
+    assert path["backend"]["service"] == named
+    refused = subprocess.run(
+        [helm, "template", "x", DEPLOY / "helm" / "dljob-operator", *behind], stderr=subprocess.PIPE, text=True
+    )
+    assert refused.returncode and "hosts" in refused.stderr
