@@ -19,7 +19,8 @@ from dljob.config import load
 from dljob.why import Cause, explain
 from dljob.why.read import snapshot
 from kubernetes import client
-from support import gang_races, volcano
+from support import gang_races, kueue_jobs, volcano
+from support.kueue import GROUP, VERSION
 from support.live_jobs import Cluster, Job, Resource, until
 from support.small_nodes import small_nodes
 from support.why_jobs import CASES, NODE, Case
@@ -322,3 +323,77 @@ def test_a_gang_that_waits(cluster: Path, crds: None, tmp_path: Path, scheduler:
         cause = wait_cause(here, second, "gang-incomplete", "")
         assert "3 pods" in cause.sentence
         gang_races.end(first, second)
+
+
+QUEUED: dict[str, Case] = {
+    "second": Case("kueue-waits", "insufficient unused quota for cpu"),
+    "large": Case("kueue-too-large", "maximum capacity"),
+    "homeless": Case("kueue-queue-missing", "no-such-queue"),
+    "orphan": Case("kueue-queue-inactive", "ClusterQueue"),
+    "stopped": Case("kueue-queue-stopped", "stopPolicy: Hold"),
+    "third": Case("kueue-deactivated", "deactivated"),
+    "checked": Case("kueue-admission-check", "budget is Pending"),
+    "evicted": Case("kueue-evicted", "Preempted"),
+}
+
+
+@pytest.fixture
+def queues(cluster: Path, crds: None, api: client.ApiClient, tmp_path: Path) -> Iterator[kueue_jobs.Place]:
+    """Kueue, with a queue for each cause."""
+    with kueue_jobs.place(cluster, api, tmp_path, ["--kueue", "workloads"]) as place:
+        place.queue("busy")
+        place.queue("small", cpu=2)
+        place.queue("stopped", stopPolicy="Hold")
+        place.kueue.local_queue(place.namespace, "orphan", "no-such-cluster-queue")
+        place.kueue.priority("high", 1000)
+        place.queue("contested", preemption={"withinClusterQueue": "LowerPriority"})
+        _admission_check(place.kueue.custom, "budget")
+        place.queue("checked", admissionChecksStrategy={"admissionChecks": [{"name": "budget"}]})
+        yield place
+
+
+def _admission_check(custom: Any, name: str) -> None:
+    """One whose controller is ready and decides nothing."""
+    where = (GROUP, VERSION, "admissionchecks")
+    body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "AdmissionCheck", "metadata": {"name": name}}
+    custom.create_cluster_custom_object(*where, {**body, "spec": {"controllerName": "example.com/budget"}})
+    ready = {
+        "type": "Active",
+        "status": "True",
+        "reason": "Ready",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    custom.patch_cluster_custom_object_status(*where, name, {"status": {"conditions": [ready]}})
+
+
+def test_a_job_that_waits_for_kueue(queues: kueue_jobs.Place) -> None:
+    first = queues.create("PyTorchJob", "first", "busy")
+    queues.wait_running(first)
+    assert why(queues.here, first) == ()
+    low = queues.create("MXJob", "evicted", "contested")
+    queues.wait_workload(low, "Admitted")
+    jobs = {"evicted": low}
+    of_queue = {
+        "second": "busy",
+        "large": "small",
+        "homeless": "no-such-queue",
+        "orphan": "orphan",
+        "stopped": "stopped",
+        "third": "busy",
+        "checked": "checked",
+    }
+    for name, queue in of_queue.items():
+        jobs[name] = queues.create("PyTorchJob", name, queue)
+        if name in ("second", "third"):
+            queues.wait_workload(jobs[name], "QuotaReserved", "False")
+    urgent = queues.create("MXJob", "urgent", "contested", **{kueue_jobs.PRIORITY: "high"})
+    assert "at position 1 of 2" in wait_cause(queues.here, jobs["second"], "kueue-waits", "").sentence
+    assert "at position 2 of 2" in wait_cause(queues.here, jobs["third"], "kueue-waits", "").sentence
+    workload = queues.workload(jobs["third"])["metadata"]["name"]
+    where = (GROUP, VERSION, queues.namespace, "workloads", workload)
+    queues.kueue.custom.patch_namespaced_custom_object(*where, {"spec": {"active": False}})
+    for name, case in QUEUED.items():
+        wait_cause(queues.here, jobs[name], case.cause, case.words)
+    for job in (first, urgent, *jobs.values()):
+        job.delete()
