@@ -45,6 +45,7 @@ OUTCOMES = {
     "paddle-digits.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.9[5-9]\d* processes=2 epochs=10")),
     "policy-backoff.yaml": Outcome("Failed", failure={"reason": "BackoffLimitExceeded"}),
     "policy-deadline.yaml": Outcome("Failed", failure={"reason": "DeadlineExceeded"}),
+    "policy-restarts-within.yaml": Outcome("Failed", failure={"reason": "RestartsWithinExceeded"}),
     "policy-failure-rules.yaml": Outcome(
         "Failed",
         failure={"pod": "policy-failure-rules-worker-0", "exitCode": 42, "reason": "PodFailurePolicy"},

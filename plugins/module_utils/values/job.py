@@ -9,6 +9,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ApiFlavor
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import FailureRule
+from ansible_collections.dljob.operator.plugins.module_utils.values.restarts_within import RestartsWithin
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class RunPolicy:
     restart_scope: str = "Replica"
     """Replica: a failed replica restarts alone; Job: all replicas restart with it."""
     max_restarts_per_replica: int | None = None
+    restarts_within: RestartsWithin | None = None
     failure_rules: tuple[FailureRule, ...] = ()
     """The rules of podFailurePolicy; with any, the kubelet restarts no container of the job."""
     starts_after: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     REASON_DISRUPTED,
     REASON_FAILURE_POLICY,
     REASON_REPLICA_BACKOFF,
+    REASON_RESTARTS_WITHIN,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 
@@ -155,6 +156,17 @@ def _check_failure(planned: Planned, new: Status) -> None:
     is_over = limit_of_all is not None and total > limit_of_all
     require(is_over or reason != REASON_BACKOFF, f"the limit {limit_of_all} is not exceeded: {retries}")
     require(not is_over or reason is not None, f"the limit {limit_of_all} is exceeded: {retries}")
+    _check_restarts_within(planned, new, reason)
+
+
+def _check_restarts_within(planned: Planned, new: Status, reason: str | None) -> None:
+    """The status has the recent restarts. Those of a job that goes on are within its limit."""
+    within, recent = planned.job.run_policy.restarts_within, new.get("recentRestarts") or {}
+    require(within is not None or not recent, f"there is no limit for {recent}")
+    count = sum(len(one["times"]) for one in recent.get("replicas", {}).values())
+    is_over = within is not None and count > within.count
+    require(is_over or reason != REASON_RESTARTS_WITHIN, f"the limit {within} is not exceeded: {recent}")
+    require(not is_over or reason is not None, f"the limit {within} is exceeded: {recent}")
 
 
 def _last_failures(planned: Planned, new: Status) -> Counter[str]:
@@ -257,7 +269,10 @@ def _check_retries(planned: Planned, old: Status, new: Status) -> None:
     completed = completed_.read(old.get("completed"))
     due = [pod.name for pod in current if counters[pod.uid] == "job" and pod.index not in completed.get(pod.type, ())]
     due = [] if planned.job.run_policy.suspend or _is_ending(planned, new) else due
-    require(begun == bool(due), f"attempt {begun} more, and a rule restarts the job for {due}")
+    within, recent = planned.job.run_policy.restarts_within, new.get("recentRestarts") or {}
+    by_limit = within is not None and within.action == "RestartJob" and set(recent) == {"jobRestarted"}
+    is_due = bool(due) or (by_limit and begun == 1)
+    require(begun == is_due, f"attempt {begun} more, and a rule restarts the job for {due}")
 
 
 FIELDS = ("retries", "ignoredRetries")

@@ -133,6 +133,7 @@ def depends(type_: str, **conditions: str) -> Resource:
 
 
 IN_ORDER = {"startupPolicyOrder": "InOrder"}
+OFTEN = {"count": 1, "seconds": 300}
 
 
 def _elastic(worker: int, **policy: Any) -> Resource:
@@ -143,7 +144,7 @@ Family = tuple[Framework, Mapping[str, Resource]]
 
 
 def _failure_rules() -> Mapping[str, Family]:
-    """runPolicy.podFailurePolicy with each action and each requirement, and maxRestartsPerReplica."""
+    """runPolicy.podFailurePolicy with each action and each requirement, maxRestartsPerReplica and restartsWithin."""
     restart_job = rules(("RestartJob", on_code(137)), ("Restart", on_code(1)), ("RestartJob", DISRUPTION))
     single = rules(("Ignore", on_code(137)), ("Restart", on_code(1)))
     dynamic = _tf_map(worker=1)
@@ -165,6 +166,8 @@ def _failure_rules() -> Mapping[str, Family]:
                     podFailurePolicy=rules(("Ignore", on_code(137)), ("Count", DISRUPTION), ("RestartJob", on_code(1))),
                 ),
                 "replica limit": _mx("v1", "ExitCode", maxRestartsPerReplica=1, cleanPodPolicy="All"),
+                "restarts within": _mx("v1", "ExitCode", restartsWithin=OFTEN, cleanPodPolicy="Running"),
+                "restarts within, whole job": _mx("v1", "OnFailure", restartsWithin=OFTEN, restartScope="Job"),
             },
         ),
         "failure rules, tensorflow": (
@@ -208,6 +211,12 @@ def _failure_rules() -> Mapping[str, Family]:
                     "Never",
                     cleanPodPolicy="Running",
                     podFailurePolicy=rules(("RestartJob", on_code(137)), ("FailJob", OUT_OF_MEMORY)),
+                ),
+                "restarts within, then the job": _with(
+                    pytorchjob(1, 1), "OnFailure", restartsWithin={**OFTEN, "action": "RestartJob"}
+                ),
+                "elastic, restarts within": _with(
+                    _elastic(1), "ExitCode", restartsWithin={**OFTEN, "action": "RestartJob"}, cleanPodPolicy="All"
                 ),
                 "replica limit 0, in place": _with(pytorchjob(1, 1), "OnFailure", maxRestartsPerReplica=0),
             },
@@ -364,6 +373,7 @@ EDITED = {
         "podFailurePolicy": rules(("Ignore", on_code(137)), ("RestartJob", on_code(1)), ("Count", DISRUPTION))
     },
     "failure rules, mxnet: replica limit": {"maxRestartsPerReplica": 0},
+    "failure rules, mxnet: restarts within": {"restartsWithin": {**OFTEN, "count": 0, "action": "RestartJob"}},
     "failure rules, tensorflow: fail job, ignore, count": {"podFailurePolicy": rules(("Restart", DISRUPTION))},
     "startup policy: in order": {"startupPolicy": {"startupPolicyOrder": "AnyOrder"}},
     "startup policy, pytorch: master after the workers have completed": {"startupPolicy": {}},

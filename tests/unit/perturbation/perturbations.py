@@ -170,7 +170,11 @@ def _first_difference(name: str, expected: Any, actual: Any) -> str:
 
 def _end_of(world: World, exact: bool) -> Mapping[str, Any]:
     """What the user sees in the end, without times; without the conditions that may be hidden, unless ``exact``."""
-    status = {key: value for key, value in world.status.items() if key not in (*TIMES, "conditions", "lastLoss")}
+    timed = (*TIMES, "conditions", "lastLoss", "recentRestarts")
+    status = {key: value for key, value in world.status.items() if key not in timed}
+    if "recentRestarts" in world.status and exact:
+        replicas = world.status["recentRestarts"].get("replicas", {})
+        status["recentRestarts"] = {name: len(one["times"]) for name, one in replicas.items()}
     if "lastLoss" in world.status and exact:
         loss = world.status["lastLoss"]
         status["lastLoss"] = {name: loss[name] for name in ("replica", "message", "retryable")}

@@ -44,6 +44,7 @@ from unit.perturbation.steps import (
 GANG = OperatorSettings(gang=gang_scheduler("volcano"))
 NATIVE = OperatorSettings(gang=gang_scheduler("kubernetes"))
 DISRUPTION = {"onPodConditions": [{"type": "DisruptionTarget"}]}
+OFTEN = {"count": 1, "seconds": 86400}
 IN_ORDER = {"startupPolicyOrder": "InOrder"}
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
@@ -145,6 +146,28 @@ def failure_rules() -> list[Scenario]:
             PYTORCH,
             pytorchjob(master=1, worker=1, runPolicy={"maxRestartsPerReplica": 1, "cleanPodPolicy": "Running"}),
             twice_in_place,
+        ),
+        Scenario(
+            "restarts-within",
+            XGBOOST,
+            with_policy(
+                xgboostjob(master=1, worker=1, runPolicy={"restartsWithin": OFTEN, "cleanPodPolicy": "All"}),
+                "xgbReplicaSpecs",
+                "ExitCode",
+            ),
+            exits(worker=137),
+        ),
+        Scenario(
+            "restarts-within-in-place",
+            PYTORCH,
+            pytorchjob(master=1, worker=1, runPolicy={"restartsWithin": OFTEN, "cleanPodPolicy": "Running"}),
+            twice_in_place,
+        ),
+        Scenario(
+            "restarts-within-restart-job",
+            MXNET,
+            mx("ExitCode", restartsWithin={**OFTEN, "count": 0, "action": "RestartJob"}),
+            in_two_attempts_of_the_job,
         ),
         Scenario(
             "rules-mpi-restart-job",

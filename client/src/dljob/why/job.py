@@ -32,6 +32,8 @@ OUTCOMES = (
          "the job failed after as many restarts as runPolicy.backoffLimit allows", "Repair what ended it, then raise backoffLimit or create it again."),
     rule("replica-backoff-limit", r"MaxRestartsPerReplicaExceeded", "a replica restarted more often than runPolicy.maxRestartsPerReplica allows",
          "Repair what ended it, or raise the limit."),
+    rule("restarts-within", r"RestartsWithinExceeded", "the job restarted more often in a time than runPolicy.restartsWithin allows",
+         "Repair what ended its replicas, then create it again, or raise the limit."),
     rule("deadline", r"^\S*(?:Failed: )?DeadlineExceeded|active longer than specified deadline|active for longer than",
          "the job ran longer than runPolicy.activeDeadlineSeconds", "Raise the deadline, or see what the job waited for."),
     rule("pending-timeout", r"PendingTimeoutExceeded", "a pod was pending for longer than runPolicy.pendingTimeoutSeconds",

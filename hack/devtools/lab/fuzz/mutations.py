@@ -242,6 +242,20 @@ FAILURE_POLICIES: tuple[Any, ...] = (
     {},
 )
 
+RESTARTS_WITHIN: tuple[Any, ...] = (
+    {"count": 0, "seconds": 60},
+    {"count": 1, "seconds": 3600, "action": "RestartJob"},
+    {"count": 1, "seconds": 0, "action": "{{ x }}"},
+    {"count": 101},
+)
+
+STARTUP_POLICIES: tuple[Any, ...] = (
+    {"startupPolicyOrder": "InOrder"},
+    {"dependsOn": {"Worker": [{"replicaType": "Master", "condition": "Running"}]}},
+    {"dependsOn": {"worker": [{"replicaType": "{{ x }}"}], "Master": "Worker"}},
+    {"startupPolicyOrder": "InOrder", "dependsOn": {}},
+)
+
 
 RUN_POLICIES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("activeDeadlineSeconds", (1, 5)),
@@ -251,7 +265,11 @@ RUN_POLICIES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("cleanPodPolicy", ("All", "Running", "None", "all", "")),
     ("restartScope", ("Job", "Replica")),
     ("maxRestartsPerReplica", (0, 2)),
+    ("restartsWithin", RESTARTS_WITHIN),
     ("podFailurePolicy", FAILURE_POLICIES),
+    ("pendingTimeoutSeconds", (1, 30)),
+    ("forceDeleteAfterSeconds", (0, 30)),
+    ("startupPolicy", STARTUP_POLICIES),
     ("managedBy", ("kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator", "other")),
     ("schedulingPolicy", ({"minAvailable": 5}, {"queue": "{{ q }}", "minResources": {"cpu": "1"}})),
 )

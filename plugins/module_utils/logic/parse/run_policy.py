@@ -8,6 +8,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import (
     failure_policy,
     managers,
+    restarts_within,
     scheduling_policy,
     startup_policy,
 )
@@ -54,6 +55,7 @@ def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], metadata: Mapping[st
         scheduling=scheduling_policy.parse(policy.get("schedulingPolicy"), metadata.get("annotations"), errors),
         restart_scope=_restart_scope(policy, errors),
         max_restarts_per_replica=number("maxRestartsPerReplica"),
+        restarts_within=restarts_within.parse(policy.get("restartsWithin"), errors),
         failure_rules=failure_policy.parse(policy.get("podFailurePolicy"), errors),
         starts_after=startup_policy.parse(
             policy.get("startupPolicy"),

@@ -23,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     restart_counts,
     restart_job,
     restart_scope,
+    restarts_within,
     settling,
     startup_policy,
 )
@@ -126,6 +127,9 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     job, observed = found.job, found.observed
     policy = restart_scope if found.as_one else restart_job
     actions = policy.next_actions(job, found.undecided, found.progress, found.now)
+    recent, is_escalated = _recent(found, actions, report)
+    if is_escalated and not actions.begins:
+        actions = restarts_within.all_replicas(actions, found.progress)
     if any(deletion.uid == found.lost.new for deletion in actions.deletions):
         actions = _record_first(actions, found.lost.new)
     gang = pod_group.applicable(found.inputs.settings.gang, job, observed)
@@ -143,7 +147,18 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     if held_up:
         actions = dataclasses.replace(actions, starts=())
     left = active_deadline.time_left(job, report.started, found.now)
-    return Decision(actions, gang, standing, waits, held_up, left)
+    return Decision(actions, gang, standing, waits, held_up, left, recent, is_escalated)
+
+
+def _recent(found: Situation, actions: ReplicaActions, report: StatusBuilder) -> tuple[restarts_within.Recent, bool]:
+    """The recent restarts, and whether they restart all replicas."""
+    within = found.job.run_policy.restarts_within
+    if within is None:
+        return restarts_within.NONE, False
+    counted = restarts_within.Counted(found.retries, found.launched, report.started)
+    status = {} if found.is_new_spec else found.job.status
+    recent = restarts_within.find(found.current.pods, within, actions, counted, found.lost, status, found.now)
+    return recent, restarts_within.restarts_job(recent, within)
 
 
 def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
@@ -160,6 +175,7 @@ def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan
         losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
         or backoff_limit.exceeded(job, actions.retries, current.pods, lost)
         or max_restarts_per_replica.over_limit(job, actions.retries, current.pods, lost)
+        or restarts_within.exceeded(job, decided.recent, current.pods, lost)
         or pending_timeout.find_timeout(job, current, found.now)
         or active_deadline.overdue(job, decided.time_left, crash_loops.first(current, job.status, lost.uids))
     )
@@ -170,6 +186,7 @@ def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan
     counted = restart_counts.made(job, current.pods, failures, actions.ignored)
     _record(found, report, counted, final=True)
     report.losses(losses.write(lost.last), lost.forgiven(counted[0], current.pods))
+    report.recent_restarts(restarts_within.write(decided.recent))
     report.failed(failed)
     return at_rest.end(job, found.framework, found.observed, report)
 
@@ -181,9 +198,15 @@ def _report(found: Situation, decided: Decision, report: StatusBuilder) -> None:
     report.replicas(counts)
     _record(found, report, (actions.retries, actions.ignored))
     report.losses(losses.write(lost.last), lost.counts)
+    recent = restarts_within.restarted(decided.recent) if decided.is_escalated else decided.recent
+    report.recent_restarts(restarts_within.write(recent))
     for end in batch_jobs.new_restarts(found.launched, current.pods):
         report.restarted_by_batch_job(failure.describe_end(end))
-    if actions.begins:
+    if decided.is_escalated and job.run_policy.restarts_within:
+        report.restarting_all(
+            [restarts_within.explain(job.run_policy.restarts_within, decided.recent, current.pods, lost)]
+        )
+    elif actions.begins:
         report.restarting_all([failure.explain(job, p) for p in reporting.causes(job, actions.restarted)])
     elif actions.restarted:
         restarted = sorted(actions.restarted, key=lambda pod: pod.uid in lost.uids)

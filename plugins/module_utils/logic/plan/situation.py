@@ -23,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     Progress,
     ReplicaActions,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.restarts_within import Recent
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.startup_policy import Wait
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.success import unfinished
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions
@@ -126,6 +127,10 @@ class Decision:
     """Why the gang gets no pods now, as a sentence; "" where it does."""
     time_left: float | None
     """Seconds until the deadline of the job."""
+    recent: Recent
+    """The recent restarts, with those of this reconcile."""
+    is_escalated: bool
+    """Whether all replicas restart because there are more of them than runPolicy.restartsWithin allows."""
 
 
 def situation(

@@ -28,7 +28,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, JobRecord
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
-PROGRESS = ("completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "batchJobs", "specHash")
+PROGRESS = (
+    "completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "recentRestarts", "batchJobs", "specHash",
+)  # fmt: skip
 """The fields of the status that a suspended job loses."""
 
 FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
@@ -334,6 +336,10 @@ class StatusBuilder(StatusChanges):
     def losses(self, last: Mapping[str, Any], consequences: Mapping[str, int]) -> None:
         """Store the last loss of a replica and the restarts that were consequences (:mod:`..plan.policies.losses`)."""
         self._store((("lastLoss", dict(last)), ("consequentRestarts", dict(consequences))))
+
+    def recent_restarts(self, recent: Mapping[str, Any]) -> None:
+        """Store the restarts that ``runPolicy.restartsWithin`` is about (:mod:`..plan.policies.restarts_within`)."""
+        self._store((("recentRestarts", dict(recent)),))
 
     def _store(self, fields: Iterable[tuple[str, Any]]) -> None:
         """Set the fields that have a value, and drop the others."""
