@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from dljob.why.facts import FAILED, Facts, condition, last_time, mapping, message_of, moment
+from dljob.view import time_of
+from dljob.why.facts import FAILED, Facts, condition, last_time, mapping, message_of
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Object, Severity
 
@@ -73,7 +74,7 @@ def _refusals(facts: Facts) -> Iterator[tuple[str, Evidence, datetime | None]]:
     since = last_time(events[0]) if events else None
     if facts.reason.startswith(_KINDS):
         if facts.outcome == FAILED:
-            since = moment(condition(facts.job, FAILED).get("lastTransitionTime"))
+            since = time_of(condition(facts.job, FAILED).get("lastTransitionTime"))
         yield facts.reason, Evidence(about, facts.reason), since
     if facts.outcome or len(facts.pods) >= max(facts.wanted, 1):
         return

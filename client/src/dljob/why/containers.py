@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dljob.view import time_of
 from dljob.why import ends
-from dljob.why.facts import FAILED, Container, Facts, Pod, condition, first_time, last_time, mapping, message_of, moment
+from dljob.why.facts import FAILED, Container, Facts, Pod, condition, first_time, last_time, mapping, message_of
 from dljob.why.finding import Finding, Rule, first_match, found, rule
 from dljob.why.model import Evidence, Severity
 
@@ -76,7 +77,7 @@ def _of_container(facts: Facts, pod: Pod, container: Container) -> Iterator[Find
             yield found(match[0], {**limit, **fields, **match[1]}, quoted, pod.created, pod.name)
     elif reason == "CrashLoopBackOff" or _starts_again(pod, container):
         end = container.last
-        since = moment(end.get("finishedAt"))
+        since = time_of(end.get("finishedAt"))
         words = Evidence(quoted.object, f"{ends.words_of(end)}" if end else quoted.words)
         yield found(INIT_CRASH if container.is_init else CRASH_LOOP, fields, words, since, pod.name)
         if end and ends.classify(end)[0].id not in ends.GENERIC:
@@ -89,11 +90,11 @@ def _of_container(facts: Facts, pod: Pod, container: Container) -> Iterator[Find
             return  # the node's policies say why
         if container.is_init:
             words = Evidence(quoted.object, ends.words_of(end))
-            yield found(INIT_CRASH, fields, words, moment(end.get("finishedAt")), pod.name)
+            yield found(INIT_CRASH, fields, words, time_of(end.get("finishedAt")), pod.name)
         if not container.is_init or ends.classify(end)[0].id not in ends.GENERIC:
             yield _ended(pod.name, container.name, end, container, pod.name)
     elif container.running:
-        began = moment(container.running.get("startedAt"))
+        began = time_of(container.running.get("startedAt"))
         is_sidecar = container.spec.get("restartPolicy") == "Always"
         if container.is_init and not is_sidecar and facts.age(began) >= INIT_SLOW:
             words = Evidence(
@@ -103,7 +104,7 @@ def _of_container(facts: Facts, pod: Pod, container: Container) -> Iterator[Find
         end = container.last
         if end.get("exitCode") not in (None, 0) and facts.age(began) < RECENT and container.restarts >= MANY:
             yield found(
-                RESTARTS, fields, Evidence(quoted.object, ends.words_of(end)), moment(end.get("finishedAt")), pod.name
+                RESTARTS, fields, Evidence(quoted.object, ends.words_of(end)), time_of(end.get("finishedAt")), pod.name
             )
 
 
@@ -127,7 +128,7 @@ def _ended(pod: str, name: str, end: Any, container: Container | None, who: str)
     limits = mapping(mapping(container.spec.get("resources")).get("limits")) if container else {}
     limit = f" of {limits['memory']}" if "memory" in limits else ""
     fields = {"container": name, "pod": pod, "code": end.get("exitCode"), "limit": limit, **groups}
-    since = moment(end.get("finishedAt"))
+    since = time_of(end.get("finishedAt"))
     return found(one, fields, Evidence(f"Pod/{pod}", ends.words_of(end)), since, who or pod)
 
 
@@ -141,7 +142,7 @@ def _probes(facts: Facts, pod: Pod) -> Iterator[Finding]:
             match = first_match(PROBES, message_of(event))
             if match and facts.age(last_time(event)) < RECENT:
                 newest[match[0].id] = (match[0], event)
-    since_not_ready = moment(condition(pod.object, "Ready").get("lastTransitionTime"))
+    since_not_ready = time_of(condition(pod.object, "Ready").get("lastTransitionTime"))
     for one, event in newest.values():
         was_killed = any(container.restarts for container in pod.containers)
         if was_killed or facts.age(since_not_ready) >= READY_SLOW:

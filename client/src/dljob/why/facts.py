@@ -8,18 +8,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from dljob.view import time_of
 from dljob.why.model import Evidence, Object, Snapshot
 
 SUCCEEDED, FAILED, SUSPENDED = "Succeeded", "Failed", "Suspended"
 LABEL_TYPES = ("dljob.operator/replica-type", "training.kubeflow.org/replica-type")
-
-
-def moment(text: Any) -> datetime | None:
-    """A time of the API; ``None`` for anything else."""
-    try:
-        return datetime.fromisoformat(text) if isinstance(text, str) and "T" in text else None
-    except ValueError:
-        return None
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -126,12 +119,12 @@ class Pod:
 
     @property
     def created(self) -> datetime | None:
-        return moment(self.metadata.get("creationTimestamp"))
+        return time_of(self.metadata.get("creationTimestamp"))
 
     @property
     def deleted(self) -> datetime | None:
         """When the API server was asked to delete it, its grace period included."""
-        return moment(self.metadata.get("deletionTimestamp"))
+        return time_of(self.metadata.get("deletionTimestamp"))
 
     @property
     def is_terminating(self) -> bool:
@@ -200,7 +193,7 @@ class Facts:
 
     @property
     def created(self) -> datetime | None:
-        return moment(self.metadata.get("creationTimestamp"))
+        return time_of(self.metadata.get("creationTimestamp"))
 
     @property
     def is_deleted(self) -> bool:
@@ -294,13 +287,13 @@ def last_time(event: Object) -> datetime | None:
     """When it happened last."""
     series = mapping(event.get("series"))
     fields = ("lastTimestamp", "eventTime", "firstTimestamp", "deprecatedLastTimestamp")
-    found = [moment(series.get("lastObservedTime")), *(moment(event.get(one)) for one in fields)]
+    found = [time_of(series.get("lastObservedTime")), *(time_of(event.get(one)) for one in fields)]
     return max((one for one in found if one), default=None)
 
 
 def first_time(event: Object) -> datetime | None:
     fields = ("firstTimestamp", "eventTime", "deprecatedFirstTimestamp", "lastTimestamp")
-    return next((found for one in fields if (found := moment(event.get(one)))), None)
+    return next((found for one in fields if (found := time_of(event.get(one)))), None)
 
 
 def message_of(event: Object) -> str:

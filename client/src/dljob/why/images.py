@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from dljob.why.facts import Container, Facts, first_time, message_of, moment
+from dljob.view import time_of
+from dljob.why.facts import Container, Facts, first_time, message_of
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Severity
 
@@ -86,4 +87,4 @@ def _words(facts: Facts, container: Container) -> str:
 
 def _since(facts: Facts, container: Container) -> datetime | None:
     failed = [one for one in facts.events_of_pod(container.pod) if one.get("reason") == "Failed"]
-    return first_time(failed[0]) if failed else moment(container.pod.status.get("startTime"))
+    return first_time(failed[0]) if failed else time_of(container.pod.status.get("startTime"))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from dljob.kinds import FIRST_CONTAINER, UnknownKind, kind_of
-from dljob.view import QUEUE_LABEL
-from dljob.why.facts import FAILED, SUCCEEDED, SUSPENDED, Facts, condition, is_true, mapping, maps, moment
+from dljob.view import QUEUE_LABEL, time_of
+from dljob.why.facts import FAILED, SUCCEEDED, SUSPENDED, Facts, condition, is_true, mapping, maps
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Severity
 
@@ -69,7 +69,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     if facts.is_suspended_by_spec or (is_true(facts.job, SUSPENDED) and not facts.live and not facts.reason):
         by = _who_suspends(facts)
-        since = moment(condition(facts.job, SUSPENDED).get("lastTransitionTime"))
+        since = time_of(condition(facts.job, SUSPENDED).get("lastTransitionTime"))
         yield found(SUSPENDED_BY, {"by": by}, Evidence(about, f"runPolicy.suspend: true{by}"), since, "")
         return
     if _TURN in facts.reason:
@@ -81,7 +81,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _deleted(facts: Facts, about: str) -> Iterator[Finding]:
-    since = moment(facts.metadata.get("deletionTimestamp"))
+    since = time_of(facts.metadata.get("deletionTimestamp"))
     finalizers = [str(one) for one in facts.metadata.get("finalizers") or ()]
     others = [one for one in finalizers if one not in ("foregroundDeletion", "orphan")]
     words = (
@@ -96,7 +96,7 @@ def _failed(facts: Facts, about: str) -> Finding:
     words = facts.reason or f"{failed.get('reason')}: {failed.get('message')}"
     match = first_match(OUTCOMES, words) or (JOB_FAILED, {})
     fields = {"name": "", "other": "", **match[1]}
-    return found(match[0], fields, Evidence(about, words), moment(failed.get("lastTransitionTime")), "")
+    return found(match[0], fields, Evidence(about, words), time_of(failed.get("lastTransitionTime")), "")
 
 
 def _who_suspends(facts: Facts) -> str:
@@ -126,14 +126,14 @@ def _container_names(facts: Facts, about: str) -> Iterator[Finding]:
         match = first_match(OUTCOMES, words)
         if match and match[0].id in ("container-name", "job-invalid"):
             fields = {"name": "", "other": "", **match[1]}
-            yield found(match[0], fields, Evidence(about, words), moment(one.get("lastTransitionTime")), "")
+            yield found(match[0], fields, Evidence(about, words), time_of(one.get("lastTransitionTime")), "")
             return
 
 
 def _missing(facts: Facts, about: str) -> Iterator[Finding]:
     """Fewer pods than replicas, without a reason."""
     running = condition(facts.job, "Running")
-    since = moment(running.get("lastTransitionTime")) or facts.created
+    since = time_of(running.get("lastTransitionTime")) or facts.created
     varies = "elasticPolicy" in facts.spec or facts.spec.get("enableDynamicWorker") or facts.kind == "MPIJob"
     ended = sum(
         int(one.get("succeeded") or 0)
@@ -179,7 +179,7 @@ def _hang(facts: Facts, about: str) -> Iterator[Finding]:
     running = [pod for pod in facts.live if pod.phase == "Running"]
     if not running or len(running) != len(facts.live):
         return
-    reported = moment(mapping(facts.status.get("trainerStatus")).get("lastUpdatedTime"))
+    reported = time_of(mapping(facts.status.get("trainerStatus")).get("lastUpdatedTime"))
     if reported and facts.age(reported) >= HANG:
         words = f"trainerStatus.lastUpdatedTime: {mapping(facts.status['trainerStatus'])['lastUpdatedTime']}"
         yield found(STALLED, {"minutes": int(facts.age(reported) // 60)}, Evidence(about, words), reported, "")
@@ -187,7 +187,7 @@ def _hang(facts: Facts, about: str) -> Iterator[Finding]:
         return
     for pod in facts.pods:
         ends = [
-            moment(one.terminated.get("finishedAt")) for one in pod.containers if not one.is_init and one.terminated
+            time_of(one.terminated.get("finishedAt")) for one in pod.containers if not one.is_init and one.terminated
         ]
         end = max((one for one in ends if one), default=None)
         others = [one for one in running if one.type == pod.type]

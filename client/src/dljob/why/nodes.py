@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from dljob.why.facts import FAILED, Facts, Pod, condition, is_true, mapping, moment, name_of
+from dljob.view import time_of
+from dljob.why.facts import FAILED, Facts, Pod, condition, is_true, mapping, name_of
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Object, Severity
 
@@ -49,7 +50,7 @@ def _ended(facts: Facts, pod: Pod) -> Iterator[Finding]:
         return
     words = f"{reason or disruption.get('reason')}: {message or disruption.get('message') or ''}"
     if match := first_match(ENDED, words):
-        since = moment(disruption.get("lastTransitionTime")) or moment(pod.status.get("startTime"))
+        since = time_of(disruption.get("lastTransitionTime")) or time_of(pod.status.get("startTime"))
         why = message or str(disruption.get("message") or reason or disruption.get("reason"))
         yield found(match[0], {"why": why.rstrip(". ")}, Evidence(f"Pod/{pod.name}", words), since, pod.name)
 
@@ -79,12 +80,12 @@ def _node(facts: Facts, pod: Pod, nodes: dict[str, Object]) -> Iterator[Finding]
     if ready and ready.get("status") != "True":
         why = str(ready.get("message") or ready.get("reason") or "not Ready").rstrip(". ")
         quoted = Evidence(f"Node/{pod.node}", f"Ready is {ready.get('status')}: {ready.get('reason')}: {why}")
-        since = moment(ready.get("lastTransitionTime"))
+        since = time_of(ready.get("lastTransitionTime"))
         yield found(NOT_READY, {"node": pod.node, "why": why}, quoted, since, pod.name)
     for type_ in _PRESSURES:
         one = condition(node, type_)
         if one.get("status") == "True":
             quoted = Evidence(f"Node/{pod.node}", f"{type_}: {mapping(one).get('message') or one.get('reason')}")
             yield found(
-                PRESSURE, {"node": pod.node, "why": type_}, quoted, moment(one.get("lastTransitionTime")), pod.name
+                PRESSURE, {"node": pod.node, "why": type_}, quoted, time_of(one.get("lastTransitionTime")), pod.name
             )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dljob.why.facts import Facts, condition, mapping, maps, moment, name_of
+from dljob.view import time_of
+from dljob.why.facts import Facts, condition, mapping, maps, name_of
 from dljob.why.finding import Finding, found, rule
 from dljob.why.model import Evidence, Object, Severity
 
@@ -51,7 +52,7 @@ def _behind(facts: Facts) -> Iterator[Finding]:
     """Of an operator that records the generation: the change is as old as the newest write of the object itself."""
     seen, generation = facts.status.get("observedGeneration"), facts.metadata.get("generation")
     written = [
-        moment(one.get("time")) for one in maps(facts.metadata.get("managedFields")) if not one.get("subresource")
+        time_of(one.get("time")) for one in maps(facts.metadata.get("managedFields")) if not one.get("subresource")
     ]
     since = max((one for one in written if one), default=None)
     if isinstance(seen, int) and isinstance(generation, int) and seen < generation and facts.age(since) >= STALE:
@@ -81,11 +82,11 @@ def _down(facts: Facts, is_new: bool) -> Iterator[Finding]:
             f"Deployment/{name_of(one)}", f"Available is {available.get('status')}: {available.get('message') or why}"
         )
         fields = {"name": name_of(one), "why": why, "namespace": _namespace(one)}
-        yield found(DOWN, fields, quoted, moment(available.get("lastTransitionTime")), "")
+        yield found(DOWN, fields, quoted, time_of(available.get("lastTransitionTime")), "")
         return
     for lease in facts.snapshot.leases if is_new and not alive else ():
         spec = mapping(lease.get("spec"))
-        renewed = moment(spec.get("renewTime"))
+        renewed = time_of(spec.get("renewTime"))
         if renewed and facts.age(renewed) >= STALE and facts.age(facts.created) >= SILENCE:
             quoted = Evidence(
                 f"Lease/{name_of(lease)}", f"holder {spec.get('holderIdentity')}, renewed at {spec.get('renewTime')}"
@@ -133,7 +134,7 @@ def _network(facts: Facts) -> Iterator[Finding]:
             quoted = Evidence(
                 f"Deployment/{DNS}", f"Available is {available.get('status')}: {available.get('message') or why}"
             )
-            yield found(NO_DNS, {"why": why}, quoted, moment(available.get("lastTransitionTime")), "")
+            yield found(NO_DNS, {"why": why}, quoted, time_of(available.get("lastTransitionTime")), "")
     names = {name_of(one) for one in facts.snapshot.services}
     domains = {str(pod.spec.get("subdomain")): pod for pod in facts.live if pod.spec.get("subdomain")}
     for name, pod in domains.items():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dljob.view import QUEUE_LABEL
-from dljob.why.facts import Facts, condition, is_true, mapping, maps, moment, name_of
+from dljob.view import QUEUE_LABEL, time_of
+from dljob.why.facts import Facts, condition, is_true, mapping, maps, name_of
 from dljob.why.finding import Finding, Rule, found, rule
 from dljob.why.model import Evidence, Object, Severity
 
@@ -64,7 +64,7 @@ def _kueue(facts: Facts, queue: str) -> Iterator[Finding]:
         if active.get("status") == "False":
             why = str(active.get("message") or active.get("reason"))
             quoted = Evidence(quoted.object, f"Active is False: {active.get('reason')}: {why}")
-            yield found(INACTIVE, {"queue": queue, "why": why}, quoted, moment(active.get("lastTransitionTime")), "")
+            yield found(INACTIVE, {"queue": queue, "why": why}, quoted, time_of(active.get("lastTransitionTime")), "")
             return
     if workload is None:
         is_late = facts.age(facts.created) >= PATIENCE and not facts.pods
@@ -85,7 +85,7 @@ def _waiting(facts: Facts, queue: str, workload: Object) -> Finding:
         "position": _position(facts, queue, workload),
     }
     why = str(reserved.get("message") or facts.reason or "it has not been looked at yet").rstrip(".")
-    since = moment(reserved.get("lastTransitionTime")) or moment(
+    since = time_of(reserved.get("lastTransitionTime")) or time_of(
         mapping(workload.get("metadata")).get("creationTimestamp")
     )
     one: Rule = WAITS
@@ -146,7 +146,7 @@ def _gang(facts: Facts, group: Object) -> Iterator[Finding]:
     unplaced = [pod for pod in facts.live if not pod.node]
     if not isinstance(least, int) or not unplaced:
         return
-    created = moment(mapping(group.get("metadata")).get("creationTimestamp"))
+    created = time_of(mapping(group.get("metadata")).get("creationTimestamp"))
     fields = {"group": name_of(group), "least": least, "pods": len(facts.pods)}
     about = f"PodGroup/{name_of(group)}"
     if len(facts.pods) < least and least > max(facts.wanted, len(facts.pods)):
@@ -167,5 +167,5 @@ def _gang(facts: Facts, group: Object) -> Iterator[Finding]:
     message = message or next((str(one["message"]) for one in scheduling if one.get("message")), "")
     if message or facts.age(created) >= PATIENCE:
         why = message or f"{len(unplaced)} pods have no node"
-        since = moment(failing.get("lastTransitionTime")) if failing else created
+        since = time_of(failing.get("lastTransitionTime")) if failing else created
         yield found(GANG, {**fields, "why": why.rstrip(".")}, Evidence(about, why), since, "")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dljob.view import time_of
 from dljob.why import fit, scheduler
-from dljob.why.facts import Facts, Pod, condition, mapping, maps, moment
+from dljob.why.facts import Facts, Pod, condition, mapping, maps
 from dljob.why.finding import Finding, Rule, first_match, found, rule
 from dljob.why.model import Evidence, Severity
 
@@ -86,14 +87,14 @@ def _gated(facts: Facts, pod: Pod) -> Iterator[Finding]:
     gates = ", ".join(str(one.get("name")) for one in maps(pod.spec.get("schedulingGates")))
     scheduled = condition(pod.object, "PodScheduled")
     quoted = Evidence(f"Pod/{pod.name}", str(scheduled.get("message") or f"schedulingGates: {gates}"))
-    yield found(GATE, {"gates": gates}, quoted, moment(scheduled.get("lastTransitionTime")) or pod.created, pod.name)
+    yield found(GATE, {"gates": gates}, quoted, time_of(scheduled.get("lastTransitionTime")) or pod.created, pod.name)
 
 
 def _unschedulable(pod: Pod, nodes: fit.Nodes) -> Finding:
     scheduled = condition(pod.object, "PodScheduled")
     message = str(scheduled.get("message") or "")
     quoted = Evidence(f"Pod/{pod.name}", " ".join(message.split()) or str(scheduled.get("reason")))
-    since = moment(scheduled.get("lastTransitionTime")) or pod.created
+    since = time_of(scheduled.get("lastTransitionTime")) or pod.created
     if nominated := mapping(pod.object.get("status")).get("nominatedNodeName"):
         return found(NOT_YET, {"node": nominated}, quoted, since, pod.name)
     verdict = scheduler.parse(message)

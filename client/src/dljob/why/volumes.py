@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dljob.why.facts import Facts, first_time, last_time, mapping, maps, message_of, moment, name_of
+from dljob.view import time_of
+from dljob.why.facts import Facts, first_time, last_time, mapping, maps, message_of, name_of
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Object, Severity
 
@@ -92,12 +93,12 @@ def _claim(facts: Facts, claim: Object, name: str, user: str) -> Iterator[Findin
         if one.get("reason") not in ("WaitForFirstConsumer", "ProvisioningSucceeded", "Provisioning")
     ]
     words = f"{warned[-1].get('reason')}: {message_of(warned[-1])}" if warned else f"phase {phase}"
-    since = first_time(warned[-1]) if warned else moment(metadata.get("creationTimestamp"))
+    since = first_time(warned[-1]) if warned else time_of(metadata.get("creationTimestamp"))
     quoted = Evidence(f"PersistentVolumeClaim/{name}", words)
     if phase == "Lost":
         yield found(LOST, {"claim": name}, Evidence(quoted.object, f"phase Lost; {words}"), since, user)
     elif metadata.get("deletionTimestamp"):
-        yield found(DELETED, {"claim": name}, quoted, moment(metadata.get("deletionTimestamp")), user)
+        yield found(DELETED, {"claim": name}, quoted, time_of(metadata.get("deletionTimestamp")), user)
     elif phase == "Pending" and (warned or facts.age(since) >= PATIENCE) and not _waits_for_pod(events, facts, user):
         match = first_match(PENDING, words) or (CLAIM, {})
         yield found(match[0], {"claim": name, **match[1]}, quoted, since, user)
