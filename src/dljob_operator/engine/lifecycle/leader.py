@@ -230,7 +230,7 @@ class LeaderElector:
             if lease["spec"].get("holderIdentity") == self._identity:
                 lease["spec"]["holderIdentity"] = ""
                 self._api.request("PUT", self._path, lease)
-        except (ApiError, ApiConnectionError) as error:
+        except Exception as error:  # also an answer that is no Lease: the end of the operator goes on
             _LOG.warning("cannot release the Lease; it expires by itself", extra=logs.fields(error=error))
 
     def _run(self) -> None:

@@ -230,6 +230,15 @@ def test_a_standby_survives_nonsense_and_takes_over_later(server: LeaseServer, c
         assert candidate.elected.wait(10)
 
 
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+def test_a_leader_ends_although_its_lease_is_nonsense(server: LeaseServer, content: Any) -> None:
+    with started(Candidate(server)) as candidate:
+        assert candidate.elected.wait(10)
+        server.fault = answers(content)
+        candidate.elector.stop()
+        assert server.lease and server.lease["spec"]["holderIdentity"] == "me"
+
+
 # Tokens
 
 
