@@ -104,7 +104,7 @@ def check_status(planned: Planned, state: State, after: State) -> None:
     if _is_ending(planned, new):
         _check_ending(planned, new)
     if not planned.job.run_policy.suspend:
-        _check_failure(planned, new)
+        _check_failure(planned, old, new)
     if new.get("state") == "Failed" or old.get("specHash") != new.get("specHash"):
         return
     _check_completed(planned, old, new)
@@ -114,7 +114,7 @@ def check_status(planned: Planned, state: State, after: State) -> None:
         _check_retries(planned, old, new)
 
 
-def _check_failure(planned: Planned, new: Status) -> None:
+def _check_failure(planned: Planned, old: Status, new: Status) -> None:
     """A job fails by a rule, or because a limit is exceeded, exactly if a pod or a count says so."""
     job, policy = planned.job, planned.job.run_policy
     if not job.status.get("specHash"):
@@ -156,17 +156,18 @@ def _check_failure(planned: Planned, new: Status) -> None:
     is_over = limit_of_all is not None and total > limit_of_all
     require(is_over or reason != REASON_BACKOFF, f"the limit {limit_of_all} is not exceeded: {retries}")
     require(not is_over or reason is not None, f"the limit {limit_of_all} is exceeded: {retries}")
-    _check_restarts_within(planned, new, reason)
+    _check_restarts_within(planned, old, new, reason)
 
 
-def _check_restarts_within(planned: Planned, new: Status, reason: str | None) -> None:
-    """The status has the recent restarts. Those of a job that goes on are within its limit."""
+def _check_restarts_within(planned: Planned, old: Status, new: Status, reason: str | None) -> None:
+    """The status has the recent restarts. Those of a job that goes on are within its limit, unless that was lowered."""
     within, recent = planned.job.run_policy.restarts_within, new.get("recentRestarts") or {}
     require(within is not None or not recent, f"there is no limit for {recent}")
-    count = sum(len(one["times"]) for one in recent.get("replicas", {}).values())
-    is_over = within is not None and count > within.count
+    times, before = recent.get("times", ()), (old.get("recentRestarts") or {}).get("times", ())
+    is_over = within is not None and len(times) > within.count
     require(is_over or reason != REASON_RESTARTS_WITHIN, f"the limit {within} is not exceeded: {recent}")
-    require(not is_over or reason is not None, f"the limit {within} is exceeded: {recent}")
+    is_new = bool(Counter(times) - Counter(before))
+    require(not (is_over and is_new) or reason is not None, f"the limit {within} is exceeded: {recent}")
 
 
 def _last_failures(planned: Planned, new: Status) -> Counter[str]:

@@ -173,8 +173,7 @@ def _end_of(world: World, exact: bool) -> Mapping[str, Any]:
     timed = (*TIMES, "conditions", "lastLoss", "recentRestarts")
     status = {key: value for key, value in world.status.items() if key not in timed}
     if "recentRestarts" in world.status and exact:
-        replicas = world.status["recentRestarts"].get("replicas", {})
-        status["recentRestarts"] = {name: len(one["times"]) for name, one in replicas.items()}
+        status["recentRestarts"] = len(world.status["recentRestarts"].get("times", ()))
     if "lastLoss" in world.status and exact:
         loss = world.status["lastLoss"]
         status["lastLoss"] = {name: loss[name] for name in ("replica", "message", "retryable")}

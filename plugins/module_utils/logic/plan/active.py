@@ -128,6 +128,7 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     policy = restart_scope if found.as_one else restart_job
     actions = policy.next_actions(job, found.undecided, found.progress, found.now)
     recent, is_escalated = _recent(found, actions, report)
+    limited = actions.retries
     if is_escalated and not actions.begins:
         actions = restarts_within.all_replicas(actions, found.progress)
     if any(deletion.uid == found.lost.new for deletion in actions.deletions):
@@ -147,7 +148,7 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     if held_up:
         actions = dataclasses.replace(actions, starts=())
     left = active_deadline.time_left(job, report.started, found.now)
-    return Decision(actions, gang, standing, waits, held_up, left, recent, is_escalated)
+    return Decision(actions, gang, standing, waits, held_up, left, limited, recent, is_escalated)
 
 
 def _recent(found: Situation, actions: ReplicaActions, report: StatusBuilder) -> tuple[restarts_within.Recent, bool]:
@@ -155,9 +156,9 @@ def _recent(found: Situation, actions: ReplicaActions, report: StatusBuilder) ->
     within = found.job.run_policy.restarts_within
     if within is None:
         return restarts_within.NONE, False
-    counted = restarts_within.Counted(found.retries, found.launched, report.started)
     status = {} if found.is_new_spec else found.job.status
-    recent = restarts_within.find(found.current.pods, within, actions, counted, found.lost, status, found.now)
+    pods, lost = found.current.pods, found.lost
+    recent = restarts_within.find(pods, within, actions, lost, status, report.started, found.now)
     return recent, restarts_within.restarts_job(recent, within)
 
 
@@ -173,8 +174,8 @@ def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan
     job, current, lost, actions = found.job, found.current, found.lost, decided.actions
     failed = (
         losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
-        or backoff_limit.exceeded(job, actions.retries, current.pods, lost)
-        or max_restarts_per_replica.over_limit(job, actions.retries, current.pods, lost)
+        or backoff_limit.exceeded(job, decided.limited, current.pods, lost)
+        or max_restarts_per_replica.over_limit(job, decided.limited, current.pods, lost)
         or restarts_within.exceeded(job, decided.recent, current.pods, lost)
         or pending_timeout.find_timeout(job, current, found.now)
         or active_deadline.overdue(job, decided.time_left, crash_loops.first(current, job.status, lost.uids))

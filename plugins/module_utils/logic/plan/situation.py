@@ -127,6 +127,8 @@ class Decision:
     """Why the gang gets no pods now, as a sentence; "" where it does."""
     time_left: float | None
     """Seconds until the deadline of the job."""
+    limited: Mapping[str, int]
+    """The retries that the limits are about: before all replicas restart because of them."""
     recent: Recent
     """The recent restarts, with those of this reconcile."""
     is_escalated: bool

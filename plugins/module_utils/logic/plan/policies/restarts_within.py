@@ -1,22 +1,22 @@
 """``runPolicy.restartsWithin``: how often the replicas of a job may restart within some time, all together.
 
-``backoffLimit`` counts over the whole life of a job, which is too little for one of weeks. What counts is the same:
-failures that a new pod or the kubelet answers, and no consequences of the loss of another replica. The kubelets' clocks
-give the times, to the second. The status has them in the field ``recentRestarts``::
+``backoffLimit`` counts over the whole life of a job, which is too little for one of weeks. What counts is the same, and
+the restarts by batch Jobs. The status has the field ``recentRestarts``::
 
-    {"replicas": {"worker-0": {"times": [RFC 3339, ...], "pod": uid, "inPlace": restarts of that pod that are in them}},
-     "jobRestarted": the time of the last restart of the whole job because of the limit}
+    {"restarts": those counted so far, "consequences": those of them that follow from the loss of another replica,
+     "times": [RFC 3339, ...], "jobRestarted": the time of the last restart of the whole job because of the limit}
 
-It has no restart that is older than the newest by the ``seconds`` of the limit, so at most ``count`` in a job that goes
-on. Of several restarts in place since the last reconcile only the last one's time is known. The others count at the
-earliest time that they may have had.
+The kubelets' clocks give the times, to the second. None is older than the newest by the ``seconds`` of the limit, and
+there are at most ``count`` in a job that goes on. A restart whose time is unknown, because of several since the last
+reconcile, counts at the earliest time that it may have had. Restarts of before the field was set do not count.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,7 +29,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.restart_scope import KEY
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_list, as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.retries import key
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -43,81 +42,57 @@ FIELD = "recentRestarts"
 
 
 @dataclass(frozen=True, slots=True)
-class _Replica:
-    """The recent restarts of a replica."""
-
-    times: tuple[datetime, ...] = ()
-    pod: str = ""
-    """The uid of the pod of which ``in_place`` restarts are in them."""
-    in_place: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Recent:
     """The recent restarts of a job."""
 
-    replicas: Mapping[str, _Replica] = field(default_factory=dict)
+    times: tuple[datetime, ...] = ()
+    """In their order."""
+    restarts: int | None = None
+    """How many have been counted so far; ``None`` where nothing is known of them."""
+    consequences: int = 0
     job_restarted: datetime | None = None
-
-    @property
-    def times(self) -> list[datetime]:
-        """Of all restarts, in their order."""
-        return sorted(time for one in self.replicas.values() for time in one.times)
+    is_exceeded: bool = False
+    """Whether one that this reconcile has counted is more than the limit allows."""
 
 
 NONE = Recent()
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What a reconcile has counted before."""
-
-    retries: Mapping[str, int]
-    """By new pods, by replica and for the whole job (:data:`.restart_scope.KEY`)."""
-    launched: Mapping[str, Any]
-    """By batch Jobs: :mod:`..status.batch_jobs`."""
-    started: str | None = None
-    """When the job did (RFC 3339)."""
 
 
 def find(  # noqa: PLR0913
     pods: Sequence[PodState],
     within: RestartsWithin,
     actions: ReplicaActions,
-    counted: Counted,
     lost: Losses,
     status: Mapping[str, Any],
+    started: str | None,
     now: datetime,
 ) -> Recent:
-    """The recent restarts after those of ``pods`` and ``actions``. ``status`` is empty for a new spec."""
+    """The recent restarts after those of ``pods`` and ``actions``. ``status`` is empty for a new spec.
+
+    ``started`` is the start of the job, RFC 3339.
+    """
     known = _read(status.get(FIELD))
-    replicas = dict(known.replicas)
-    for name, pod in _newest(pods).items():
-        is_excused = pod.uid in lost.uids
-        replicas[name] = _with_restarts_in_place(replicas.get(name, _Replica()), pod, counted, is_excused, now)
-    ends = {key(pod.type, pod.index): _end(pod, now) for pod in actions.restarted}
-    excused = {key(pod.type, pod.index) for pod in actions.restarted if pod.uid in lost.uids}
-    for name, count in actions.retries.items():
-        new = count - counted.retries.get(name, 0)
-        if new > 0 and name not in excused:
-            end = ends.get(name) or min(ends.values(), default=now)
-            before = replicas.get(name, _Replica())
-            replicas[name] = dataclasses.replace(before, times=(*before.times, *[end] * new))
-    return _pruned(Recent(replicas, known.job_restarted), within)
-
-
-def exceeds(recent: Recent, within: RestartsWithin) -> bool:
-    """Whether there are more restarts within the time than the limit allows."""
-    times, span = recent.times, timedelta(seconds=within.seconds)
-    return any(last - first < span for first, last in zip(times, times[within.count :], strict=False))
+    restarts = sum(actions.retries.values()) + sum(map(_restarts, pods))
+    consequences = sum(lost.forgiven(actions.retries, pods).values())
+    before = known.restarts
+    if before is None:
+        # pods that terminate are of before a suspension
+        is_new = "specHash" not in status
+        before = sum(_restarts(pod) for pod in pods if pod.deleting) if is_new else restarts
+    new = max(0, restarts - before) - max(0, consequences - known.consequences)
+    times = known.times
+    if new > 0:
+        earliest = times[-1] if times else clock.parse(started) or now
+        times = (*times, *_times(min(new, within.count + 1), _ends(pods, actions, lost, now), times, earliest))
+    elif new < 0:
+        times = times[:new]  # the loss of which they are consequences was reported later
+    times = _within(sorted(times), within)
+    return Recent(times, restarts, consequences, known.job_restarted, new > 0 and len(times) > within.count)
 
 
 def restarts_job(recent: Recent, within: RestartsWithin) -> bool:
     """Whether all replicas restart because the limit is exceeded, and not the job fails."""
-    if within.action != ACTION_RESTART_JOB or not exceeds(recent, within):
-        return False
-    last = recent.job_restarted
-    return last is None or recent.times[-1] - last >= timedelta(seconds=within.seconds)
+    return within.action == ACTION_RESTART_JOB and recent.is_exceeded and not _is_again(recent, within)
 
 
 def restarted(recent: Recent) -> Recent:
@@ -134,19 +109,23 @@ def all_replicas(actions: ReplicaActions, progress: Progress) -> ReplicaActions:
 def exceeded(job: DLJob, recent: Recent, pods: Iterable[PodState], lost: Losses) -> Failure | None:
     """The failure of a job with more restarts within the time than the field allows."""
     within = job.run_policy.restarts_within
-    if within is None or not exceeds(recent, within) or restarts_job(recent, within):
+    if within is None or not recent.is_exceeded or restarts_job(recent, within):
         return None
     return explain(within, recent, pods, lost)
 
 
 def explain(within: RestartsWithin, recent: Recent, pods: Iterable[PodState], lost: Losses) -> Failure:
     """The restarts that are more than the limit allows, and the last failure."""
-    again = " again after all had restarted" if recent.job_restarted else ""
+    again = ", and all had restarted before" if _is_again(recent, within) else ""
     message = (
-        f"the job's replicas ended {len(recent.times)} times with an error in less than {within.seconds} s{again}, "
+        f"the job's replicas ended {len(recent.times)} times with an error in less than {within.seconds} s{again}: "
         f"spec.runPolicy.restartsWithin allows {within.count} restarts"
     )
-    last = _last_failed(pods, lost)
+    last = max(
+        _failed(pods, lost),
+        key=lambda pod: pod.last_failure.ended.finished_at if pod.last_failure else "",
+        default=None,
+    )
     if last is None or last.last_failure is None:
         return Failure(c.REASON_RESTARTS_WITHIN, message)
     cause = failure.describe_end(last.last_failure)
@@ -156,80 +135,78 @@ def explain(within: RestartsWithin, recent: Recent, pods: Iterable[PodState], lo
     return dataclasses.replace(cause, reason=c.REASON_RESTARTS_WITHIN, message=message)
 
 
-def _last_failed(pods: Iterable[PodState], lost: Losses) -> PodState | None:
-    """Of those whose failure is no consequence and which nobody deletes."""
-    failed = (pod for pod in pods if pod.last_failure and pod.uid not in lost.uids and not pod.deleting)
-    return max(failed, key=lambda pod: pod.last_failure.ended.finished_at if pod.last_failure else "", default=None)
-
-
 def write(recent: Recent) -> dict[str, Any]:
     """The field of the status."""
-    replicas = {name: _written(one) for name, one in sorted(recent.replicas.items())}
-    fields = {"replicas": replicas, "jobRestarted": recent.job_restarted and clock.stamp(recent.job_restarted)}
-    return {name: value for name, value in fields.items() if value}
-
-
-def _written(replica: _Replica) -> dict[str, Any]:
-    in_place = {"pod": replica.pod, "inPlace": replica.in_place} if replica.in_place else {}
-    return {"times": [clock.stamp(time) for time in replica.times], **in_place}
+    fields = {
+        "consequences": recent.consequences,
+        "times": [clock.stamp(time) for time in recent.times],
+        "jobRestarted": recent.job_restarted and clock.stamp(recent.job_restarted),
+    }
+    counted = {} if recent.restarts is None else {"restarts": recent.restarts}
+    return {**counted, **{name: value for name, value in fields.items() if value}}
 
 
 def _read(value: object) -> Recent:
     """The field of a status. What is malformed counts as nothing."""
     known = as_mapping(value)
-    found = {str(name): _replica(as_mapping(one)) for name, one in as_mapping(known.get("replicas")).items()}
-    return Recent({name: one for name, one in found.items() if one.times}, clock.parse(known.get("jobRestarted")))
-
-
-def _replica(known: Mapping[str, Any]) -> _Replica:
     times = (clock.parse(time) for time in as_list(known.get("times")))
-    in_place = known.get("inPlace")
-    is_count = isinstance(in_place, int) and not isinstance(in_place, bool) and in_place > 0
-    return _Replica(tuple(time for time in times if time), str(known.get("pod") or ""), in_place if is_count else 0)
+    restarts = known.get("restarts")
+    return Recent(
+        tuple(sorted(time for time in times if time)),
+        _number(restarts) if isinstance(restarts, int) else None,
+        _number(known.get("consequences")),
+        clock.parse(known.get("jobRestarted")),
+    )
 
 
-def _newest(pods: Iterable[PodState]) -> dict[str, PodState]:
-    """The newest pod of each replica."""
-    found: dict[str, PodState] = {}
-    for pod in sorted(pods, key=lambda pod: (not pod.deleting, pod.attempt)):
-        found[key(pod.type, pod.index)] = pod
-    return found
+def _number(value: object) -> int:
+    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _with_restarts_in_place(known: _Replica, pod: PodState, counted: Counted, excused: bool, now: datetime) -> _Replica:
-    """``known`` with what the kubelet, or a batch Job, has started again since."""
-    before = known.in_place if known.pod == pod.uid else 0
-    made, uid = pod.restarts, pod.uid
-    if pod.batch_job:
-        uid, made = pod.batch_job.uid, pod.restarts_by_job
-        entry = as_mapping(counted.launched.get(key(pod.type, pod.index)))
-        before = int(entry.get("restarts") or 0) if entry.get("uid") == uid else 0
-    new = made - before
-    if new <= 0:
-        return known
-    end = _end(pod, now)
-    # the pod of a batch Job may be younger than the restarts
-    first = clock.parse(counted.started if pod.batch_job else pod.created)
-    earliest = min(known.times[-1] if known.times and (pod.batch_job or known.pod == uid) else first or end, end)
-    times = [*[earliest] * (new - 1), *([] if excused else [end])]
-    return _Replica((*known.times, *times), "" if pod.batch_job else uid, 0 if pod.batch_job else made)
+def _is_again(recent: Recent, within: RestartsWithin) -> bool:
+    """Whether the limit has restarted all replicas already within its time."""
+    last = recent.job_restarted
+    return last is not None and bool(recent.times) and recent.times[-1] - last < timedelta(seconds=within.seconds)
 
 
-def _end(pod: PodState, now: datetime) -> datetime:
-    """When the failure was that the restart follows."""
-    ended = pod.last_failure.ended if pod.last_failure else pod.ended
-    found = clock.parse(ended.finished_at) if ended else None
-    return min(found or now, now)
+def _restarts(pod: PodState) -> int:
+    """How often the kubelet, or a batch Job, has started it again."""
+    return pod.restarts_by_job if pod.batch_job else pod.restarts
 
 
-def _pruned(recent: Recent, within: RestartsWithin) -> Recent:
-    """Without the restarts that are older than the newest by the time of the limit."""
-    times = recent.times
-    if not times:
-        return dataclasses.replace(recent, replicas={})
-    oldest = times[-1] - timedelta(seconds=within.seconds)
-    left = {
-        name: dataclasses.replace(one, times=tuple(time for time in one.times if time > oldest))
-        for name, one in recent.replicas.items()
+def _failed(pods: Iterable[PodState], lost: Losses) -> list[PodState]:
+    """Those whose failure is no consequence and which nobody deletes."""
+    return [pod for pod in pods if pod.last_failure and pod.uid not in lost.uids and not pod.deleting]
+
+
+def _ends(pods: Iterable[PodState], actions: ReplicaActions, lost: Losses, now: datetime) -> list[datetime]:
+    """When the pods have failed that have been restarted, the last first."""
+    ends = {
+        pod.uid: clock.parse(pod.last_failure.ended.finished_at)
+        for pod in _failed(pods, lost)
+        # the end of a container that waits is that before its next restart
+        if pod.last_failure and not (pod.terminated or pod.crash_loop)
     }
-    return dataclasses.replace(recent, replicas={name: one for name, one in left.items() if one.times})
+    for pod in actions.restarted:
+        if pod.uid not in lost.uids:
+            ends[pod.uid] = (clock.parse(pod.ended.finished_at) if pod.ended else None) or now
+    return sorted((min(end, now) for end in ends.values() if end), reverse=True)
+
+
+def _times(count: int, ends: Iterable[datetime], known: Iterable[datetime], earliest: datetime) -> list[datetime]:
+    """Of so many new restarts: the last ``ends`` that are not ``known``, and ``earliest`` for the others."""
+    left = Counter(known)
+    found = []
+    for end in ends:
+        if left[end]:
+            left[end] -= 1
+        else:
+            found.append(end)
+    found = found[:count]
+    return [*[earliest] * (count - len(found)), *found]
+
+
+def _within(times: Sequence[datetime], within: RestartsWithin) -> tuple[datetime, ...]:
+    """Without those that are older than the newest by the time of the limit."""
+    span = timedelta(seconds=within.seconds)
+    return tuple(time for time in times if times[-1] - time < span)[-within.count - 1 :]
