@@ -140,6 +140,9 @@ changelog: venv ## move changelogs/fragments into the section of this version; w
 docs: venv ## generate docs/reference from the schemas and the plugins
 	@$(TOOL) devtools.build.reference
 
+docs-site: venv ## the documents as a site with search, in .build/site
+	@$(TOOL) devtools.build.site
+
 run: venv ## run the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
 	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds --config-namespace default
 
