@@ -43,6 +43,7 @@ RUN_BY = {
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",
     r"make test-previous": ".github/workflows/test.yml",
     r"make version": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
+    r"make docs-site": "tests/integration/docs/test_site.py::test_every_document_is_a_page",
     r"make docs": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make bundle( IMG=\S+)?": "tests/unit/devtools/build/olm/test_bundle.py::test_files_are_what_their_sources_say",
     r"git archive HEAD \| docker build -f build/bundle\.Dockerfile .*": "tests/unit/devtools/build/olm/test_bundle.py::test_the_images_labels_are_the_annotations",

@@ -10,6 +10,9 @@ import pytest
 from devtools.build import site
 from devtools.paths import ROOT
 
+# of the parser, with a version of Sphinx that it supports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
 REPOSITORY = site.REPOSITORY
 FOREIGN = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^\"]*\"")
 
