@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-full test-quick test-unit test-oldest test-previous sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images matrix \
+.PHONY: help demo test test-full test-quick test-unit test-oldest test-previous sanity collection docs-site lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images matrix \
   image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version outdated mutation
 
 help: ## show this list
