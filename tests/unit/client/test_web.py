@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import threading
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -23,7 +26,8 @@ from dljob import cli, web
 from dljob.commands import ui
 from dljob.web import app as app_
 from dljob.web import chart, live, serve
-from dljob.web.guard import COOKIE, HEADERS, Keys
+from dljob.web.guard import HEADERS, Keys
+from dljob.web.opening import opened
 from starlette.testclient import TestClient
 from support.polling import until
 from support.scripted_server import Exchange
@@ -31,6 +35,7 @@ from support.scripted_server import Exchange
 from .conftest import Cluster
 
 HOST = "127.0.0.1:8080"
+COOKIE = "dljob-8080"
 STATIC = Path(web.__file__).parent / "static"
 
 
@@ -102,10 +107,39 @@ def test_the_address_is_good_once(page: Page) -> None:
     response = page.browser.get(f"/login?token={page.keys.token}")
     assert (response.status_code, response.headers["location"]) == (303, "/")
     cookie = response.headers["set-cookie"]
-    assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+    assert cookie.startswith(f"{COOKIE}=") and "HttpOnly" in cookie and "SameSite=lax" in cookie
     assert page.keys.token not in cookie
     assert page.browser.get(f"/login?token={page.keys.token}").status_code == 403
     assert page.text("/")
+
+
+def test_two_pages_of_one_browser_have_a_cookie_each(cluster: Cluster, page: Page) -> None:
+    """Browsers send a cookie to all ports."""
+    other = Keys()
+    host = "127.0.0.1:8081"
+    second = TestClient(
+        app_.create(cluster.client(), page.live, other, [host]), base_url=f"http://{host}", follow_redirects=False
+    )
+    second.cookies = page.enter().browser.cookies
+    assert second.get(f"/login?token={other.token}").status_code == 303
+    page.browser.cookies = second.cookies
+    assert [one.get("/").status_code for one in (page.browser, second)] == [200, 200]
+
+
+def test_the_browsers_command_line_has_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All users of the machine can read it."""
+    given: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", given.append)
+    address = f"http://{HOST}/login?token=secret&more"
+    with opened(address):
+        assert given[0].startswith("file:///") and "secret" not in given[0]
+        file = Path(unquote(urlsplit(given[0]).path))
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert 'content="0;url=http://127.0.0.1:8080/login?token=secret&amp;more"' in file.read_text()
+    assert not file.parent.exists()
+    with pytest.raises(SystemExit), opened(address):
+        signal.raise_signal(signal.SIGTERM)
+    assert not Path(unquote(urlsplit(given[1]).path)).parent.exists()
 
 
 @pytest.mark.parametrize(
@@ -322,12 +356,14 @@ def served(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
     monkeypatch.setattr(uvicorn.Server, "run", record)
     monkeypatch.setattr(uvicorn.Server, "install_signal_handlers", lambda _: None, raising=False)
     said: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", said.append)
     thread = threading.Thread(
-        target=serve.serve, args=(cluster.client(), 0), kwargs={"browser": False, "say": said.append}, daemon=True
+        target=serve.serve, args=(cluster.client(), 0), kwargs={"browser": True, "say": said.append}, daemon=True
     )
     thread.start()
     until(lambda: bool(servers) and servers[0].started)
     address = said[0].split()[1]
+    assert said[1].startswith("file:///")
     with httpx.Client(base_url=address.partition("/login")[0], follow_redirects=True, timeout=20) as browser:
         assert browser.get(address).status_code == 200
         yield browser, said

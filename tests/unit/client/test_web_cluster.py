@@ -297,8 +297,25 @@ def test_a_cookie_for_plain_http(site: Site) -> None:
     browser = TestClient(gate, base_url="http://localhost:8080", follow_redirects=False)
     (key,) = re.findall(r'name="key" value="([^"]+)"', browser.get("/login").text)
     cookie = browser.post("/login", data={"key": key, "token": ADA}).headers["set-cookie"]
-    assert "Secure" not in cookie and cookie.startswith("dljob=")
+    assert "Secure" not in cookie and cookie.startswith("dljob-8080="), "of this port: browsers send it to all"
     assert "1 job" in browser.get("/?namespace=team").text
+
+
+def test_two_pages_of_one_machine(site: Site) -> None:
+    """Browsers send a cookie to all ports."""
+    one, two = (
+        TestClient(
+            Gate(app_.application(), site.sessions, site.hub, [f"localhost:{port}"], secure=False),
+            base_url=f"http://localhost:{port}",
+            follow_redirects=False,
+        )
+        for port in (1, 2)
+    )
+    for browser, other, token in ((one, two, ADA), (two, one, BOB)):
+        (key,) = re.findall(r'name="key" value="([^"]+)"', browser.get("/login").text)
+        assert browser.post("/login", data={"key": key, "token": token}).status_code == 303
+        other.cookies = browser.cookies
+    assert JOB_OF_ADA in one.get("/?namespace=team").text and JOB_OF_BOB in two.get("/?namespace=other").text
 
 
 # --- the header of a proxy

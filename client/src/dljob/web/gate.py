@@ -19,7 +19,7 @@ from dljob.client import Client
 from dljob.errors import ApiError, DljobError, Refused
 from dljob.web import rendering, sessions, viewer
 from dljob.web.forms import fields, same
-from dljob.web.guard import SAFE, is_own, with_headers
+from dljob.web.guard import SAFE, is_own, of_port, with_headers
 from dljob.web.hub import Hub
 from dljob.web.sessions import Session, Sessions
 from dljob.web.viewer import NoNamespace
@@ -105,9 +105,7 @@ class Gate:
         self._hub = hub
         self._hosts = frozenset(host.lower() for host in hosts)
         self._secure = secure
-        prefix = "__Host-" if secure else ""
-        self.cookie = prefix + _COOKIE
-        self._login_cookie = prefix + _LOGIN_COOKIE
+        self._prefix = "__Host-" if secure else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in place of the application what it must not see."""
@@ -161,7 +159,7 @@ class Gate:
                 raise Refused("The request has several tokens.")
             if tokens:
                 return await run_in_threadpool(self._sessions.of_header, tokens[0])
-            found = await run_in_threadpool(self._sessions.of_cookie, request.cookies.get(self.cookie, ""))
+            found = await run_in_threadpool(self._sessions.of_cookie, request.cookies.get(self._cookie(request), ""))
         except DljobError as e:
             return self._refusal(request, *_said(e), form=not tokens)
         return found or self._refusal(request, _ENDED, 401)
@@ -174,7 +172,7 @@ class Gate:
         if not form or status != 401:
             return HTMLResponse(rendering.text("error.html", sentence=sentence), status, headers)
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        is_first = sentence == _ENDED and not request.cookies.get(self.cookie)
+        is_first = sentence == _ENDED and not request.cookies.get(self._cookie(request))
         response = self._form(request, target, "" if is_first else sentence, status)
         response.headers.update(headers or {})
         return response
@@ -182,12 +180,13 @@ class Gate:
     # --- in and out
 
     def _form(self, request: Request, target: str = "/", sentence: str = "", status: int = 200) -> Response:
-        key = request.cookies.get(self._login_cookie, "")
+        cookie = self._cookie(request, _LOGIN_COOKIE)
+        key = request.cookies.get(cookie, "")
         if len(key) != 43:
             key = secrets.token_urlsafe(32)
         page = rendering.text("login.html", sentence=sentence, login_key=key, to=_page_of(target))
         response = HTMLResponse(page, status)
-        self._set(response, self._login_cookie, key)
+        self._set(response, cookie, key)
         return response
 
     async def _login(self, request: Request) -> Response:
@@ -195,7 +194,7 @@ class Gate:
             return self._form(request)
         given = await fields(request, _LARGEST_LOGIN)
         target = _page_of(given.get("to", "/"))
-        key = request.cookies.get(self._login_cookie, "")
+        key = request.cookies.get(self._cookie(request, _LOGIN_COOKIE), "")
         if not key or not same(given.get("key", ""), key):
             return self._form(request, target, "This form is not of this page: try again.", 403)
         try:
@@ -205,8 +204,8 @@ class Gate:
             return self._form(request, target, _WRONG_TOKEN if status == 401 else sentence, status)
         await run_in_threadpool(self._end, request)
         response = RedirectResponse(target, 303)
-        self._set(response, self.cookie, name)
-        self._set(response, self._login_cookie, "")
+        self._set(response, self._cookie(request), name)
+        self._set(response, self._cookie(request, _LOGIN_COOKIE), "")
         return response
 
     async def _logout(self, request: Request, session: Session) -> Response:
@@ -216,12 +215,15 @@ class Gate:
             return HTMLResponse(rendering.text("error.html", sentence="This form is not of this page."), 403)
         await run_in_threadpool(self._sessions.end, session)
         response = RedirectResponse("/login", 303)
-        self._set(response, self.cookie, "")
+        self._set(response, self._cookie(request), "")
         return response
 
     def _end(self, request: Request) -> None:
         """The session that the browser had before, if any."""
-        self._sessions.end_of_cookie(request.cookies.get(self.cookie, ""))
+        self._sessions.end_of_cookie(request.cookies.get(self._cookie(request), ""))
+
+    def _cookie(self, request: Request, name: str = _COOKIE) -> str:
+        return self._prefix + of_port(name, request.headers["host"])
 
     def _set(self, response: Response, name: str, value: str) -> None:
         """A cookie until the browser is closed; an empty value deletes it."""

@@ -7,6 +7,7 @@ this machine, against names that resolve to it. Every change needs a value that 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Container, Sequence
 
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dljob.web.forms import same
 from dljob.web.viewer import Viewer, let_in
 
-COOKIE = "dljob"
+_COOKIE = "dljob"
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -63,6 +64,7 @@ class Guard:
         self._keys = keys
         self._hosts = frozenset(hosts)
         """Values of Host, with the port."""
+        self.cookie = of_port(_COOKIE, hosts[0])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in place of the application what it must not see."""
@@ -79,7 +81,7 @@ class Guard:
             return PlainTextResponse("This name is not the page's.\n", 421)
         if request.url.path == "/login" and request.method == "GET":
             return self._login(request.query_params.get("token", ""))
-        if not same(request.cookies.get(COOKIE, ""), self._keys.session):
+        if not same(request.cookies.get(self.cookie, ""), self._keys.session):
             return PlainTextResponse("Open the address that `dljob ui` has printed; it is good for one browser.\n", 401)
         if request.method not in SAFE and not is_own(request, self._hosts):
             return PlainTextResponse("This request comes from another site.\n", 403)
@@ -89,8 +91,15 @@ class Guard:
         if not self._keys.take(token):
             return PlainTextResponse("The address was used before, or is wrong: start `dljob ui` again.\n", 403)
         response = RedirectResponse("/", 303)
-        response.set_cookie(COOKIE, self._keys.session, httponly=True, samesite="strict", path="/")
+        # lax: the browser comes from a file, and no GET changes anything
+        response.set_cookie(self.cookie, self._keys.session, httponly=True, samesite="lax", path="/")
         return response
+
+
+def of_port(cookie: str, host: str) -> str:
+    """The name of a cookie for the port of ``host``, if it has one: pages of other ports get all cookies of a name."""
+    port = re.search(r":(\d+)$", host, re.ASCII)
+    return f"{cookie}-{port[1]}" if port else cookie
 
 
 def is_own(request: Request, hosts: Container[str]) -> bool:

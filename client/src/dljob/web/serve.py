@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-import webbrowser
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import uvicorn
@@ -14,6 +14,7 @@ from dljob.client import Client
 from dljob.web.app import create
 from dljob.web.guard import Keys
 from dljob.web.live import of_user
+from dljob.web.opening import opened
 
 ADDRESS = "127.0.0.1"
 
@@ -38,9 +39,8 @@ def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None
         hosts = [f"{name}:{number}" for name in (ADDRESS, "localhost")]
         address = f"http://{ADDRESS}:{number}/login?token={keys.token}"
         say(f"Open {address}\nThe address is good for one browser. Ctrl-C ends the page.")
-        if browser:
-            webbrowser.open(address)
         try:
-            run(create(client, live, keys, hosts), listening)
+            with opened(address) if browser else nullcontext():
+                run(create(client, live, keys, hosts), listening)
         finally:
             live.close()
