@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +22,11 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("httpx2")
 import httpx2 as httpx
 import uvicorn
-from dljob import cli, web
+from dljob import cli, matching, web
 from dljob.commands import ui
+from dljob.matching import matches
+from dljob.output import COLUMNS
+from dljob.view import JobView, view
 from dljob.web import app as app_
 from dljob.web import chart, live, serve
 from dljob.web.guard import HEADERS, Keys
@@ -192,6 +195,16 @@ def test_the_overview(cluster: Cluster, page: Page) -> None:
     assert 'href="/?sort=name"' in page.text("/?sort=-name"), "the other way round"
 
 
+def test_one_namespace(cluster: Cluster, page: Page) -> None:
+    cluster.job("a")
+    cluster.job("b", metadata={"namespace": "other"})
+    page.wait(2).enter()
+    text = page.text("/?namespace=team")
+    assert "Of the namespace team." in text and "1 job<" in text
+    assert JOB in text and 'href="/jobs/other' not in text
+    assert "2 jobs<" in page.text("/")
+
+
 def test_2000_jobs(cluster: Cluster, page: Page) -> None:
     for number in range(2000):
         cluster.job(f"job-{number:04}")
@@ -260,6 +273,14 @@ def test_the_logs(cluster: Cluster, page: Page) -> None:
     assert "ACCURACY 1" in found and "loss" not in found.partition("<pre")[2]
     cluster.job("b")
     assert "has no pods: it is Created" in page.text("/jobs/team/pytorchjobs.kubeflow.org/b/logs")
+
+
+@pytest.mark.parametrize("path", [f"{JOB}/", "/live/", "/static"])
+def test_no_redirect_for_a_slash(cluster: Cluster, page: Page, path: str) -> None:
+    """Its address would be that of plain HTTP, whatever the browser used."""
+    cluster.job("a")
+    response = page.enter().browser.get(path)
+    assert response.status_code == 404 and "location" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -470,3 +491,21 @@ def test_only_so_many_pods_are_drawn() -> None:
     rows, left_out = chart.timeline(job, [pod(f"p{number}-0") for number in range(chart.MOST_ROWS + 3)], NOW)
     assert (len(rows), left_out) == (chart.MOST_ROWS, 3)
     assert chart.timeline({**job, "metadata": {}}, [pod("a-0")], NOW) == ((), 0)
+
+
+def test_a_filter_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = view({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "a", "namespace": "team"}})
+    asked: list[str] = []
+
+    def counted(name: str) -> Callable[[JobView], str]:
+        def column(job: JobView) -> str:
+            asked.append(name)
+            return COLUMNS[name](job)
+
+        return column
+
+    monkeypatch.setattr(matching, "COLUMNS", {name: counted(name) for name in COLUMNS})
+    assert matches(job, "team a pytorch ns:team state:created")
+    assert sorted(asked) == sorted(COLUMNS), "each column once"
+    assert matches(job, "a " * matching.MOST_WORDS + "none") and matches(job, " " * matching.LONGEST + "none")
+    assert not matches(job, "a " * (matching.MOST_WORDS - 1) + "none")

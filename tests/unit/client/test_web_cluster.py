@@ -364,6 +364,19 @@ def test_a_session_ends_after_a_while(site: Site) -> None:
     assert len(site.sessions.all()) == 0
 
 
+def test_a_job_of_the_name_live(site: Site) -> None:
+    page = JOB_OF_ADA.removesuffix("a") + "live"
+    site.cluster.job("live")
+    stranger = site.browser()
+    assert 'type="password"' in stranger.get(page).text
+    for stream in ("/live", f"{page}/live", f"{page}/logs/live"):
+        assert stranger.get(stream).text == "The session has ended: log in again.\n"
+    browser = site.logged_in(ADA)
+    for _ in range(3):
+        site.clock.now += sessions_.IDLE - 1
+        assert browser.get(page).status_code == 200, "it is a use of the session"
+
+
 def test_one_user_logs_no_other_out(site: Site) -> None:
     ada = site.logged_in(ADA)
     site.clock.now += 10

@@ -335,7 +335,9 @@ def _without_noise(job: Resource) -> Resource:
 
 def application() -> ASGIApp:
     """The pages, for requests whose viewer a guard has named."""
-    return Starlette(routes=Pages().routes)
+    app = Starlette(routes=Pages().routes)
+    app.router.redirect_slashes = False  # behind TLS it would lead to plain HTTP
+    return app
 
 
 def create(client: Client, live: LiveJobs, keys: Keys, hosts: Sequence[str]) -> Guard:

@@ -141,7 +141,7 @@ class Gate:
         elif self._sessions.requests_of(found.user) >= sessions.MOST_AT_ONCE:
             await PlainTextResponse("You have too many pages open: close some.\n", 429)(scope, receive, send)
         else:
-            if not (scope["path"].endswith("/live") or "x-live" in request.headers):
+            if not (_is_stream(request) or "x-live" in request.headers):
                 self._sessions.touch(found)  # of the user, not of a page that keeps itself up to date
             viewer.let_in(scope, ClusterViewer(found, self._sessions, self._hub))
             found.requests += 1
@@ -167,7 +167,7 @@ class Gate:
     def _refusal(self, request: Request, sentence: str, status: int, *, form: bool = True) -> Response:
         """With the form to log in for a page, in plain text for what is no page."""
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-        if request.method not in SAFE or request.scope["path"].endswith("/live"):
+        if request.method not in SAFE or _is_stream(request):
             return PlainTextResponse(f"{sentence}\n", status, headers)
         if not form or status != 401:
             return HTMLResponse(rendering.text("error.html", sentence=sentence), status, headers)
@@ -236,6 +236,12 @@ class Gate:
             httponly=True,
             samesite="lax",  # a link to a job in a chat works; no GET changes anything
         )
+
+
+def _is_stream(request: Request) -> bool:
+    """``/live``, ``/jobs/NAMESPACE/KIND/NAME/live`` or ``…/logs/live``, but not the page of a job with this name."""
+    parts = request.scope["path"].split("/")[1:]
+    return parts[-1] == "live" and len(parts) in (1, 5, 6)
 
 
 def _page_of(target: str) -> str:

@@ -13,6 +13,7 @@ from dljob import kinds
 from dljob.client import Client
 from dljob.errors import DljobError
 from dljob.kinds import Kind
+from dljob.view import JobView
 from dljob.web.live import LiveJobs
 
 _KEY = "dljob.viewer"
@@ -22,11 +23,25 @@ class NoNamespace(DljobError):
     """The viewer may see no jobs there, and has to choose a namespace."""
 
 
+class Jobs(Protocol):
+    """What :class:`LiveJobs` has seen, or a part of it."""
+
+    @property
+    def error(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def views(self, timeout: float = 0.0) -> Sequence[JobView]: ...
+
+    def version_of(self, namespace: str, resource: str, name: str) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Jobs that the viewer may see."""
 
-    live: LiveJobs
+    live: Jobs
     hidden: str = ""
     """A sentence on kinds that the viewer may not see there."""
 
@@ -90,15 +105,36 @@ class LocalViewer:
         return self._live.is_closed
 
     def scope(self, namespace: str) -> Scope:
-        return Scope(self._live)
+        return Scope(_OfNamespace(self._live, namespace) if namespace else self._live)
 
-    scope_with = scope
+    def scope_with(self, namespace: str) -> Scope:
+        return Scope(self._live)
 
     def reads_logs(self, namespace: str) -> bool:
         return True
 
     def home(self, namespace: str) -> str:
         return "/"
+
+
+class _OfNamespace:
+    """The jobs of one namespace, among those of a watch."""
+
+    def __init__(self, live: LiveJobs, namespace: str) -> None:
+        self._live = live
+        self._namespace = namespace
+        self.version_of = live.version_of
+
+    @property
+    def error(self) -> str:
+        return self._live.error
+
+    @property
+    def version(self) -> str:
+        return self._live.version
+
+    def views(self, timeout: float = 0.0) -> Sequence[JobView]:
+        return [job for job in self._live.views(timeout) if job.namespace == self._namespace]
 
 
 def hidden_sentence(shown: Sequence[Kind], where: str) -> str:
