@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -28,9 +29,10 @@ from dljob.matching import matches
 from dljob.output import COLUMNS
 from dljob.view import JobView, view
 from dljob.web import app as app_
-from dljob.web import chart, live, serve
+from dljob.web import chart, connection, forms, live, serve
 from dljob.web.guard import HEADERS, Keys
 from dljob.web.opening import opened
+from starlette.requests import Request
 from starlette.testclient import TestClient
 from support.polling import until
 from support.scripted_server import Exchange
@@ -415,6 +417,78 @@ def test_pages_hear_of_changes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch
             log.is_open = False
             data = next(line for line in lines if line.startswith("data"))
             assert json.loads(data.removeprefix("data: ")) == {"replica": "worker-0", "text": "after"}
+
+
+def test_a_client_that_sends_nothing_is_cut_off(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(cluster, monkeypatch) as (browser, _):
+        monkeypatch.setattr(connection, "SECONDS", 1.0)
+        at = browser.base_url.host, browser.base_url.port
+        slow = [socket.create_connection(at, 20) for _ in range(4)]
+        slow[1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        slow[2].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        slow[3].sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        assert [one.recv(12) for one in slow[2:]] == [b"HTTP/1.1 421"] * 2
+        slow[2].sendall(b"GET / HTTP/1.1\r\n")  # a second one
+        slow[3].sendall(b"k")
+        assert not any(b"HTTP/1.1" in _until_the_end(one) for one in slow)
+        with browser.stream("GET", "/live") as events:  # what has begun may last
+            lines = events.iter_lines()
+            next(lines)
+            assert _until_the_end(socket.create_connection(at, 20)) == b""
+            cluster.job("b")
+            assert next(line for line in lines if line.startswith("data"))
+
+
+def _until_the_end(one: socket.socket) -> bytes:
+    with one:
+        found = b""
+        while data := one.recv(65536):
+            found += data
+        return found
+
+
+@pytest.mark.parametrize("parts", [1, 300])
+def test_a_client_that_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
+    monkeypatch.setattr(connection, "SECONDS", 1.0)
+    large = b"x" * 30_000_000
+    size = len(large) // parts
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(large))]})
+        for number in range(parts):
+            await send({"type": "http.response.body", "body": large[:size], "more_body": number + 1 < parts})
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(answer, http=connection.Connection, lifespan="off", log_level="warning")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        until(lambda: server.started)
+        reader, other = (socket.create_connection(listening.getsockname(), 20) for _ in range(2))
+        for one in (reader, other):
+            one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert len(_until_the_end(reader)) > len(large)
+        until(lambda: not server.server_state.connections)
+        other.close()
+        server.should_exit = True
+        thread.join(20)
+
+
+def test_a_form_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "SECONDS", 0.05)
+    left: list[Any] = [{"type": "http.request", "body": b"key=", "more_body": True}]
+
+    async def receive() -> Any:
+        if not left:
+            await asyncio.sleep(20)
+        return left.pop(0)
+
+    async def read() -> dict[str, str]:
+        return await forms.fields(Request({"type": "http", "method": "POST", "headers": []}, receive))
+
+    assert asyncio.run(read()) == {}
+    left += [{"type": "http.request", "body": b"key=a", "more_body": True}, {"type": "http.disconnect"}]
+    assert asyncio.run(read()) == {}, "the browser has gone"
 
 
 def test_a_port_that_is_taken(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

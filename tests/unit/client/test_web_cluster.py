@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,8 @@ from dljob.client import Client
 from dljob.config import Config, Credentials
 from dljob.errors import ApiError
 from dljob.web import app as app_
+from dljob.web import connection, limits, live, serve_cluster
 from dljob.web import hub as hub_
-from dljob.web import live
 from dljob.web import sessions as sessions_
 from dljob.web.gate import Gate
 from dljob.web.hub import Hub
@@ -113,8 +115,10 @@ class Tenants:
 class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
+        self.looks = 0
 
     def __call__(self) -> float:
+        self.looks += 1
         return self.now
 
 
@@ -558,7 +562,7 @@ def test_a_refused_leader_shows_the_others_neither_gaps_nor_names(site: Site) ->
 
 def test_a_viewer_who_is_gone_holds_no_watch(site: Site) -> None:
     site.logged_in(ADA).get("/?namespace=team")
-    site.clock.now += hub_.PRESENT - 1
+    site.clock.now += sessions_.PRESENT - 1
     site.hub.sweep()
     assert len(site.hub.feeds) == 1
     site.clock.now += 1
@@ -570,9 +574,17 @@ def test_only_so_many_namespaces_are_watched(site: Site, monkeypatch: pytest.Mon
     monkeypatch.setattr(sessions_, "MOST_SCOPES", 2)
     site.tenants.users[ADA].namespaces = {"team", "n1", "n2", "n3"}
     browser = site.logged_in(ADA)
-    for name in ("team", "n1", "n2", "n3"):
-        assert browser.get(f"/?namespace={name}").status_code == 200
-    assert len(site.hub.feeds) == 2
+    for name in ("team", "n1"):
+        assert "Of the namespace" in browser.get(f"/?namespace={name}").text
+    asked = len(site.tenants.seen)
+    for name in ("n2", "n3", "n2"):
+        assert "Too many namespaces are open: close some." in browser.get(f"/?namespace={name}").text
+        assert browser.get(f"/live?namespace={name}").status_code == 403
+    reviews = [path for _, verb, path in site.tenants.seen[asked:] if verb == "access"]
+    assert reviews == [], "two that are in use are not given up, to be asked for again"
+    assert "You may not list and watch jobs in all namespaces." in browser.get("/").text
+    assert "Of the namespace" in browser.get("/?namespace=team").text
+    assert {feed.namespace for feed in site.hub.feeds} == {"team", "n1"}
     monkeypatch.setattr(hub_, "MOST", 2)
     assert "Too many namespaces" in site.logged_in(BOB).get("/?namespace=other").text
 
@@ -662,7 +674,7 @@ def test_streams_of_two_tenants(site: Site) -> None:
 
 
 def test_only_so_many_requests_of_a_user(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions_, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(limits, "MOST_OF_USER", 2)
     with (
         served(site) as browser,
         browser(ADA).stream("GET", "/live?namespace=team") as one,
@@ -673,6 +685,270 @@ def test_only_so_many_requests_of_a_user(site: Site, monkeypatch: pytest.MonkeyP
         assert all(next(each) for each in lines)
         assert browser(ADA).get("/?namespace=team").status_code == 429
         assert browser(BOB).get("/?namespace=other").status_code == 200
+
+
+# --- who holds the page up
+
+
+def service_account(site: Site, name: str, *denied: str, namespaces: tuple[str, ...] = ("team",)) -> str:
+    """The token of an account that the admin of the namespace team has made."""
+    token = f"token-of-account-{name}"
+    site.tenants.users[token] = User(f"system:serviceaccount:team:{name}", set(namespaces), set(denied))
+    return token
+
+
+class Held:
+    """An application whose answers wait."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.go = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.begun += 1
+        await self.go.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+@dataclass
+class Asked:
+    """A gate before such an application."""
+
+    site: Site
+    app: Held = field(default_factory=Held)
+
+    def __post_init__(self) -> None:
+        self.gate = Gate(self.app, self.site.sessions, self.site.hub, [HOST])
+
+    async def status(self, token: str, method: str = "GET", path: str = "/none") -> int:
+        found: list[int] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                found.append(message["status"])
+
+        headers = [(b"host", HOST.encode()), (b"authorization", f"Bearer {token}".encode())]
+        scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+        async with asyncio.timeout(20):
+            await self.gate(scope, receive, send)
+        return found[0]
+
+    async def begin(self, token: str, method: str = "GET") -> asyncio.Task[int]:
+        before = self.app.begun
+        task = asyncio.create_task(self.status(token, method))
+        async with asyncio.timeout(20):
+            while self.app.begun == before:
+                assert not task.done(), task.result()
+                await asyncio.sleep(0.01)
+        return task
+
+
+def test_requests_of_an_ended_session_count(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_OF_USER", 2)
+
+    async def scenario() -> None:
+        asked = Asked(site)
+        begun = []
+        for _ in range(2):
+            begun.append(await asked.begin(ADA))
+            site.sessions.end(site.sessions.all()[0])
+        assert await asked.status(ADA) == 429
+        begun.append(await asked.begin(BOB))
+        asked.app.go.set()
+        assert await asyncio.gather(*begun) == [200] * 3
+        assert await asked.status(ADA) == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_few_users_do_not_hold_all_threads_with_actions(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_ACTIONS_OF_TENANT", 3)
+    accounts = [service_account(site, str(number)) for number in range(2)]
+
+    async def scenario() -> None:
+        asked = Asked(site)
+        begun = [await asked.begin(ADA, "POST") for _ in range(limits.MOST_ACTIONS_OF_USER)]
+        assert await asked.status(ADA, "POST") == 429
+        begun.append(await asked.begin(ADA))
+        begun += [await asked.begin(token, "POST") for token in (BOB, accounts[0], accounts[0], accounts[1])]
+        assert await asked.status(accounts[1], "POST") == 429, "all accounts of a namespace have one limit"
+        begun.append(await asked.begin(accounts[1]))
+        asked.app.go.set()
+        assert set(await asyncio.gather(*begun)) == {200}
+        assert await asked.status(ADA, "POST") == 200
+
+    asyncio.run(scenario())
+
+
+def test_the_accounts_of_a_namespace_have_one_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_OF_TENANT", 2)
+
+    async def scenario() -> None:
+        asked = Asked(site)
+        begun = [await asked.begin(service_account(site, str(number))) for number in range(2)]
+        assert await asked.status(service_account(site, "more")) == 429
+        begun.append(await asked.begin(ADA))
+        asked.app.go.set()
+        assert await asyncio.gather(*begun) == [200] * 3
+
+    asyncio.run(scenario())
+
+
+def test_probes_are_answered_by_a_busy_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_REQUESTS", 1)
+
+    async def scenario() -> None:
+        asked = Asked(site)
+        begun = await asked.begin(ADA)
+        assert await asked.status(BOB) == 503
+        assert await asked.status("", path="/healthz") == 200
+        asked.app.go.set()
+        assert await begun == 200 and await asked.status(BOB) == 200
+
+    asyncio.run(scenario())
+
+
+def test_the_accounts_of_a_namespace_log_no_other_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_, "MOST", 5)
+    ada, bob = site.logged_in(ADA), site.logged_in(BOB)
+    for number in range(6):
+        site.clock.now += 1
+        site.sessions.log_in(service_account(site, str(number)))
+    assert [one.get("/none").status_code for one in (ada, bob)] == [404, 404]
+    users = [one.user.removeprefix("system:serviceaccount:team:") for one in site.sessions.all()]
+    assert users == ["ada", "bob", "3", "4", "5"]
+
+
+def test_the_accounts_of_a_namespace_leave_watches_to_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_, "MOST_OF_NAMESPACE", 2)
+    monkeypatch.setattr(hub_, "MOST_OF_TENANT", 3)
+    kinds = [(), ("list tfjobs",), ("list pytorchjobs",)]
+    tokens = [service_account(site, str(number), *denied) for number, denied in enumerate(kinds)]
+    texts = [site.browser(token).get("/?namespace=team").text for token in tokens]
+    assert ["Too many users of other rights" in text for text in texts] == [False, False, True]
+    assert JOB_OF_ADA in site.browser(ADA).get("/?namespace=team").text, "of the rights of the first account"
+    busy = site.browser(service_account(site, "busy", namespaces=("n1", "n2")))
+    texts = [busy.get(f"/?namespace={name}").text for name in ("n1", "n2")]
+    assert ["Too many namespaces are being watched" in text for text in texts] == [False, True]
+    assert JOB_OF_BOB in site.browser(BOB).get("/?namespace=other").text
+    assert site.browser(tokens[0]).get("/?namespace=team").status_code == 200, "what is watched already costs nothing"
+
+
+def test_a_namespace_that_is_closed_makes_room(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_, "MOST_SCOPES", 2)
+    site.tenants.users[ADA].namespaces = {"team", "n1", "n2"}
+    browser = site.logged_in(ADA)
+    browser.get("/?namespace=denied")
+    for name in ("team", "n1"):
+        site.clock.now += 1
+        assert "Of the namespace" in browser.get(f"/?namespace={name}").text, "one that was denied is not open"
+    site.clock.now += sessions_.PRESENT - 1
+    assert "Of the namespace n2" in browser.get("/?namespace=n2").text
+    assert {feed.namespace for feed in site.hub.feeds} == {"n1", "n2"}
+    root = site.logged_in(ROOT)
+    texts = [root.get(page).text for page in ("/", "/?namespace=team", "/?namespace=other", "/?namespace=n1")]
+    assert ["Too many" in text for text in texts] == [False, False, False, True], "all together are no namespace"
+
+
+def test_logs_of_two_namespaces_are_asked_for_once_each(site: Site) -> None:
+    site.sessions.log_in(ROOT)
+    (session,) = site.sessions.all()
+    assert all(site.sessions.reads_logs(session, name) for name in ("team", "other", "team", "other"))
+    assert [path for _, verb, path in site.tenants.seen if verb == "access"] == ["team/pods", "other/pods"]
+    site.clock.now += sessions_.RECHECK
+    site.sessions.reads_logs(session, "team")
+    assert list(session.logs) == ["team"]
+
+
+def test_a_leader_whose_session_is_over_is_passed_over(site: Site) -> None:
+    first, second = site.browser(ROOT), site.browser(ROOT_2)
+    assert JOB_OF_ADA in first.get("/").text and JOB_OF_ADA in second.get("/").text
+    until(lambda: site.tenants.of("watch") == [ROOT])
+    site.clock.now += sessions_.IDLE - 1
+    assert second.get("/").status_code == 200
+    site.clock.now += 1
+    site.cluster.job("c")  # the watch looks up
+    until(lambda: site.tenants.of("watch")[-1] == ROOT_2)
+    (feed,) = site.hub.feeds
+    assert [one.user for one in feed.viewers] == ["root", "root-2"], "no sweep has been"
+    site.clock.now += sessions_.IDLE
+    site.cluster.job("d")
+    time.sleep(0.1)
+    before = site.clock.looks
+    time.sleep(0.2)
+    assert site.clock.looks - before < 200, "without a viewer it waits for its end"
+
+
+def test_a_watch_that_has_ended_is_joined_by_no_viewer(site: Site) -> None:
+    browser = site.logged_in(ROOT)
+    assert JOB_OF_ADA in browser.get("/").text
+    (feed,) = site.hub.feeds
+    feed.live.close()
+    site.cluster.job("c")
+    assert "pytorchjobs.kubeflow.org/c" in browser.get("/").text
+    assert site.hub.feeds != [feed]
+
+
+@contextmanager
+def page_in_cluster(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """As `dljob ui --in-cluster` serves it; gives its address."""
+    servers: list[uvicorn.Server] = []
+    run = uvicorn.Server.run
+
+    def record(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+        servers.append(self)
+        run(self, sockets)
+
+    monkeypatch.setattr(uvicorn.Server, "run", record)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = "127.0.0.1", free.getsockname()[1]
+    host = f"{address[0]}:{address[1]}"
+    serving = threading.Thread(
+        target=serve_cluster.serve,
+        args=(site.tenants.config, address, [host]),
+        kwargs={"secure": False},
+        daemon=True,
+    )
+    serving.start()
+    until(lambda: bool(servers) and servers[0].started)
+    yield address
+    servers[0].should_exit = True
+    serving.join(20)
+    assert not serving.is_alive()
+
+
+def test_connections_without_a_request_lock_no_other_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_cluster, "_MOST_CONNECTIONS", 4)
+    with page_in_cluster(site, monkeypatch) as address:
+        page = f"http://{address[0]}:{address[1]}"
+        headers = {"Authorization": f"Bearer {ADA}"}
+        with httpx.stream("GET", f"{page}/live?namespace=team", headers=headers, timeout=20) as events:
+            lines = events.iter_lines()
+            next(lines)
+            idle = [socket.create_connection(address, 20) for _ in range(4)]
+            for _ in range(4):
+                idle.append(socket.create_connection(address, 20))
+                idle[-1].sendall(f"POST /login HTTP/1.1\r\nHost: {page[7:]}\r\nContent-Length: 9\r\n\r\n".encode())
+            for one in idle[:5]:
+                with suppress(ConnectionResetError):
+                    assert one.recv(1) == b"", "a new one ends the one that has waited longest"
+            assert httpx.get(f"{page}/healthz", timeout=20).text == "ok\n"
+            assert JOB_OF_ADA in httpx.get(f"{page}/?namespace=team", headers=headers, timeout=20).text
+            site.cluster.job("c")
+            assert next(line for line in lines if line.startswith("data")), "what has begun goes on"
+            for one in idle:
+                one.close()
+
+
+def test_a_connection_without_a_request_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SECONDS", 0.2)
+    with page_in_cluster(site, monkeypatch) as address, socket.create_connection(address, 20) as idle:
+        idle.sendall(b"GET /login HTTP/1.1\r\n")
+        assert idle.recv(1) == b""
 
 
 # --- the command

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from anyio import to_thread
 from starlette.concurrency import run_in_threadpool
@@ -17,10 +18,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dljob.client import Client
 from dljob.errors import ApiError, DljobError, Refused
-from dljob.web import rendering, sessions, viewer
+from dljob.web import limits, rendering, viewer
 from dljob.web.forms import fields, same
 from dljob.web.guard import SAFE, is_own, of_port, with_headers
 from dljob.web.hub import Hub
+from dljob.web.limits import AtOnce
 from dljob.web.sessions import Session, Sessions
 from dljob.web.viewer import NoNamespace
 
@@ -106,6 +108,11 @@ class Gate:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._secure = secure
         self._prefix = "__Host-" if secure else ""
+        self._requests = AtOnce(limits.MOST_REQUESTS)
+        self._of_users = AtOnce(limits.MOST_OF_USER)
+        self._of_tenants = AtOnce(limits.MOST_OF_TENANT)
+        self._actions_of_users = AtOnce(limits.MOST_ACTIONS_OF_USER)
+        self._actions_of_tenants = AtOnce(limits.MOST_ACTIONS_OF_TENANT)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in place of the application what it must not see."""
@@ -115,11 +122,19 @@ class Gate:
                 await self._app(scope, receive, send)
             return
         send = with_headers(send)
-        request = Request(scope, receive)
-        path = str(scope["path"])
-        if path == HEALTH:
+        if scope["path"] == HEALTH:
             await PlainTextResponse("ok\n")(scope, receive, send)
-        elif request.headers.get("host", "").lower() not in self._hosts:
+            return
+        with self._requests.one() as has_room:
+            if has_room:
+                await self._answer(Request(scope, receive), receive, send)
+            else:
+                await PlainTextResponse("The page is busy: try again in a minute.\n", 503)(scope, receive, send)
+
+    async def _answer(self, request: Request, receive: Receive, send: Send) -> None:
+        scope = request.scope
+        path = str(scope["path"])
+        if request.headers.get("host", "").lower() not in self._hosts:
             await PlainTextResponse("This name is not the page's: start it with --host.\n", 421)(scope, receive, send)
         elif path.startswith(f"{rendering.STATIC}/") and request.method in SAFE:
             await self._app(scope, receive, send)
@@ -138,17 +153,26 @@ class Gate:
             await found(scope, receive, send)
         elif scope["path"] == "/logout":
             await (await self._logout(request, found))(scope, receive, send)
-        elif self._sessions.requests_of(found.user) >= sessions.MOST_AT_ONCE:
-            await PlainTextResponse("You have too many pages open: close some.\n", 429)(scope, receive, send)
         else:
             if not (_is_stream(request) or "x-live" in request.headers):
                 self._sessions.touch(found)  # of the user, not of a page that keeps itself up to date
             viewer.let_in(scope, ClusterViewer(found, self._sessions, self._hub))
-            found.requests += 1
-            try:
+            with ExitStack() as until_answered:
+                for limit, key, sentence in self._limits(request, found):
+                    if not until_answered.enter_context(limit.one(key)):
+                        await PlainTextResponse(f"{sentence}\n", 429)(scope, receive, send)
+                        return
                 await self._app(scope, receive, send)
-            finally:
-                found.requests -= 1
+
+    def _limits(self, request: Request, session: Session) -> Sequence[tuple[AtOnce, str, str]]:
+        """With what each is counted by, and its sentence."""
+        pages = "You have too many pages open: close some."
+        found = [(self._of_users, session.user, pages), (self._of_tenants, session.tenant, pages)]
+        if request.method not in SAFE:
+            actions = "Your last actions are still being done: wait for them."
+            found += [(self._actions_of_users, session.user, actions)]
+            found += [(self._actions_of_tenants, session.tenant, actions)]
+        return found
 
     async def _session(self, request: Request) -> Session | Response:
         """Whose request it is, or why it is not let in. A token in the header decides, whatever the cookie says."""

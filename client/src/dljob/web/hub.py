@@ -14,12 +14,13 @@ from dljob.client import Change
 from dljob.errors import ApiError, Refused
 from dljob.kinds import Kind
 from dljob.web.live import LiveJobs
-from dljob.web.sessions import Session, Sessions
+from dljob.web.sessions import PRESENT, Session, Sessions
 
-PRESENT = 60.0
-"""Seconds for which a viewer counts as present after the last look."""
 MOST = 200
 """Watches."""
+MOST_OF_TENANT = MOST // 4
+MOST_OF_NAMESPACE = 10
+"""Each for viewers of other rights."""
 _PAUSE = 0.1
 _Key = tuple[str, frozenset[str]]
 """Namespace, "" for all, and kinds."""
@@ -56,11 +57,15 @@ class Feed:
 
     @property
     def viewers(self) -> Sequence[Session]:
-        """Who is present; the watch runs with the token of the first."""
+        """Who is present; the watch runs with the token of the first whose session is on."""
         return list(self._seen)
 
+    def is_of(self, tenant: str) -> bool:
+        """Whether a viewer of the tenant is present."""
+        return any(one.tenant == tenant for one in self.viewers)
+
     def _watch(self, stop: Callable[[], bool]) -> Iterator[Change | None]:
-        leader = next(iter(self.viewers), None)
+        leader = next(filter(self._sessions.is_on, self.viewers), None)
         if leader is None:  # it is about to be closed
             time.sleep(_PAUSE)
             return
@@ -73,7 +78,7 @@ class Feed:
                 raise Refused(f"The API server does not list the jobs at the moment: HTTP {e.status}.") from None
             self.remove(leader)
             self._sessions.forget(leader, self.namespace)
-            time.sleep(_PAUSE)
+        time.sleep(_PAUSE)  # whatever ends it at once
 
 
 def _refuse(problems: Sequence[str]) -> None:
@@ -102,17 +107,24 @@ class Hub:
         with self._lock:
             if not self._sessions.is_on(session):
                 raise Refused("The session has ended: log in again.")
-            feed = self._feeds.get(key)
-            if feed is None:
-                if len(self._feeds) >= MOST:
-                    raise Refused("Too many namespaces are being watched: try again in a minute.")
-                feed = self._feeds[key] = Feed(namespace, kinds, self._sessions, session)
-            for other in self._feeds.values():
-                if other.namespace == namespace and other is not feed:  # the rights were others
+            for of, other in self._feeds.items():
+                if other.namespace == namespace and of != key:  # the rights were others
                     other.remove(session)
-            feed.touch(session)
+            feed = self._feeds.get(key)
+            if feed is not None:
+                feed.touch(session)
             self._close_empty()
+            if feed is None or feed.live.is_closed:
+                self._check_limits(session, namespace)
+                feed = self._feeds[key] = Feed(namespace, kinds, self._sessions, session)
             return feed.live
+
+    def _check_limits(self, session: Session, namespace: str) -> None:
+        feeds = self._feeds.values()
+        if sum(one.namespace == namespace for one in feeds) >= MOST_OF_NAMESPACE:
+            raise Refused("Too many users of other rights watch these jobs: try again in a minute.")
+        if len(feeds) >= MOST or sum(one.is_of(session.tenant) for one in feeds) >= MOST_OF_TENANT:
+            raise Refused("Too many namespaces are being watched: try again in a minute.")
 
     def leave(self, session: Session, namespace: str | None = None) -> None:
         """The viewer follows nothing more, or nothing of this scope."""

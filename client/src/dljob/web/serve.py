@@ -12,20 +12,30 @@ from starlette.types import ASGIApp
 
 from dljob.client import Client
 from dljob.web.app import create
+from dljob.web.connection import Connection
 from dljob.web.guard import Keys
 from dljob.web.live import of_user
 from dljob.web.opening import opened
 
 ADDRESS = "127.0.0.1"
+_MOST_CONNECTIONS = 200
 
 
-def run(app: ASGIApp, listening: socket.socket, **settings: Any) -> None:
-    """Answer until Ctrl-C or SIGTERM; ``settings`` are further ones of uvicorn.
+def run(app: ASGIApp, listening: socket.socket, most: int, **settings: Any) -> None:
+    """Answer ``most`` connections until Ctrl-C or SIGTERM; ``settings`` are further ones of uvicorn.
 
     It logs no request, whose address may have a token.
     """
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1, **settings
+        app,
+        http=Connection,
+        ws="none",
+        limit_concurrency=most,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        **settings,
     )
     uvicorn.Server(config).run([listening])
 
@@ -41,6 +51,6 @@ def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None
         say(f"Open {address}\nThe address is good for one browser. Ctrl-C ends the page.")
         try:
             with opened(address) if browser else nullcontext():
-                run(create(client, live, keys, hosts), listening)
+                run(create(client, live, keys, hosts), listening, _MOST_CONNECTIONS)
         finally:
             live.close()

@@ -15,6 +15,7 @@ from dljob.web.sessions import Sessions
 
 SWEEP_SECONDS = 5.0
 _MOST_CONNECTIONS = 2000
+"""Of which a new one ends one that waits; what has begun is limited by the requests."""
 
 
 def serve(config_of: Callable[[str], Config], address: tuple[str, int], hosts: Sequence[str], *, secure: bool) -> None:
@@ -36,7 +37,7 @@ def serve(config_of: Callable[[str], Config], address: tuple[str, int], hosts: S
     try:
         with _listening(*address) as listening:
             # no one's address is of interest
-            run(gate, listening, proxy_headers=False, limit_concurrency=_MOST_CONNECTIONS)
+            run(gate, listening, _MOST_CONNECTIONS, proxy_headers=False)
     finally:
         stopped.set()
         hub.close()

@@ -7,9 +7,9 @@ import re
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from dljob.api import Api
@@ -18,6 +18,7 @@ from dljob.config import Config
 from dljob.errors import ApiError, Refused
 from dljob.kinds import Kind
 from dljob.web import rights
+from dljob.web.viewer import NoNamespace
 
 IDLE = 3600.0
 """Seconds without a request of the user, after which a session ends."""
@@ -25,16 +26,26 @@ LONGEST = 12 * 3600.0
 """Seconds after which a session ends in any case."""
 RECHECK = 45.0
 """Seconds for which an answer on a token or a right holds; streams ask within 5 s after that."""
+PRESENT = 60.0
+"""Seconds for which a viewer counts as present after the last look."""
 MOST = 1000
-"""Sessions; the one that was used longest ago leaves for a new one."""
+"""Sessions; of the tenants with the most, the one that was used longest ago leaves for a new one."""
 MOST_OF_USER = 10
 MOST_SCOPES = 10
-"""Namespaces that a session follows at a time."""
-MOST_AT_ONCE = 48
-"""Requests of a user at a time, streams among them."""
+"""Namespaces that a session follows at a time, besides all together."""
 _T = TypeVar("_T")
 _TOKEN = re.compile(r"[!-~]{1,32768}")
 """No character that could end a header."""
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+
+
+@dataclass(frozen=True, slots=True)
+class Watchable:
+    """What a user may list and watch in a namespace."""
+
+    confirmed: float
+    used: float
+    kinds: Sequence[Kind]
 
 
 @dataclass(eq=False)
@@ -49,13 +60,17 @@ class Session:
     began: float
     used: float
     confirmed: float
-    requests: int = 0
-    """That are being answered."""
     has_ended: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    kinds: OrderedDict[str, tuple[float, Sequence[Kind]]] = field(default_factory=OrderedDict)
-    """By namespace, "" for all: when the right to list and watch was confirmed, and of what."""
+    scopes: OrderedDict[str, Watchable] = field(default_factory=OrderedDict)
+    """By namespace, "" for all; the one that was used last is the last."""
     logs: dict[str, tuple[float, bool]] = field(default_factory=dict)
+    """By namespace: when the right to read logs was asked for, and whether there is."""
+
+    @property
+    def tenant(self) -> str:
+        """Who counts as one: a user, or all service accounts of a namespace, whose admin makes as many as it likes."""
+        return self.user.rpartition(":")[0] if self.user.startswith(_SERVICE_ACCOUNT) else self.user
 
 
 class Sessions:
@@ -77,10 +92,6 @@ class Sessions:
         """The sessions that are kept."""
         with self._lock:
             return list(self._sessions.values())
-
-    def requests_of(self, user: str) -> int:
-        """How many requests of the user are being answered."""
-        return sum(one.requests for one in self.all() if one.user == user)
 
     # --- come
 
@@ -129,11 +140,17 @@ class Sessions:
             if len(own) >= MOST_OF_USER:
                 leaving.append(min(own, key=lambda one: one.used))
             elif len(self._sessions) >= MOST:
-                leaving.append(min(self._sessions.values(), key=lambda one: one.used))
+                leaving.append(self._next_to_leave(session))
             self._sessions[key] = session
         for one in leaving:
             self.end(one)
         return session
+
+    def _next_to_leave(self, coming: Session) -> Session:
+        """So that a tenant with many sessions ends its own."""
+        counts = Counter(one.tenant for one in (*self._sessions.values(), coming))
+        most = max(counts.values())
+        return min((one for one in self._sessions.values() if counts[one.tenant] == most), key=lambda one: one.used)
 
     # --- stay
 
@@ -155,35 +172,48 @@ class Sessions:
                     session.confirmed = self.clock()
 
     def watchable(self, session: Session, namespace: str) -> Sequence[Kind]:
-        """The kinds that the user may list and watch there, ``RECHECK`` seconds ago at most. Raises ApiError."""
+        """The kinds that the user may list and watch there, ``RECHECK`` seconds ago at most.
+
+        Raises ApiError, and NoNamespace for one more than ``MOST_SCOPES`` that are in use.
+        """
         with session.lock:
-            found = session.kinds.get(namespace)
-            if found is None or self.clock() - found[0] >= RECHECK:
-                session.kinds.pop(namespace, None)
-                asked = self.clock()
+            dropped = self._make_room(session, namespace)
+            now = self.clock()
+            found = session.scopes.pop(namespace, None)
+            if found is None or now - found.confirmed >= RECHECK:
                 kinds = self._ask(session, lambda: rights.watchable(session.client.api, namespace))
-                found = session.kinds[namespace] = asked, kinds
-            session.kinds.move_to_end(namespace)
-            dropped = session.kinds.popitem(last=False)[0] if len(session.kinds) > MOST_SCOPES else None
-        if dropped is not None:
+                found = Watchable(now, now, kinds)
+            session.scopes[namespace] = replace(found, used=now)
+        if dropped:
             self.on_drop(session, dropped)
-        return found[1]
+        return found.kinds
+
+    def _make_room(self, session: Session, namespace: str) -> str:
+        """Forget the namespace that was used longest ago, if one has to go; returns it, or ""."""
+        others = [name for name in session.scopes if name]
+        if namespace in ("", *others) or len(others) < MOST_SCOPES:
+            return ""
+        for name in others:
+            scope = session.scopes[name]
+            if not scope.kinds or self.clock() - scope.used >= PRESENT:
+                del session.scopes[name]
+                return name
+        raise NoNamespace("Too many namespaces are open: close some.")
 
     def forget(self, session: Session, namespace: str) -> None:
         """Ask again: the API server has refused what it had allowed."""
         with session.lock:
-            session.kinds.pop(namespace, None)
+            session.scopes.pop(namespace, None)
 
     def reads_logs(self, session: Session, namespace: str) -> bool:
         """Whether the user may read logs there, ``RECHECK`` seconds ago at most. Raises ApiError."""
         with session.lock:
-            found = session.logs.get(namespace)
-            if found is None or self.clock() - found[0] >= RECHECK:
-                asked = self.clock()
+            now = self.clock()
+            session.logs = {name: one for name, one in session.logs.items() if now - one[0] < RECHECK}
+            if namespace not in session.logs:
                 allowed = self._ask(session, lambda: rights.reads_logs(session.client.api, namespace))
-                session.logs = {namespace: (asked, allowed)}
-                return allowed
-            return found[1]
+                session.logs[namespace] = now, allowed
+            return session.logs[namespace][1]
 
     def _ask(self, session: Session, question: Callable[[], _T]) -> _T:
         try:
