@@ -117,6 +117,7 @@ def test_the_chart_has_the_same_pod(cluster: Path) -> None:
     del wanted["serviceAccountName"]
     wanted["containers"][0]["imagePullPolicy"] = "IfNotPresent"
     assert pod == wanted
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     (*_, deployment) = rendered("--set", "ui.enabled=true,ui.hosts={jobs.example.com}", "-s", "templates/ui.yaml")
     assert deployment["spec"]["template"]["spec"]["containers"][0]["args"] == ["--host=jobs.example.com"]
     behind = [

@@ -117,3 +117,20 @@ def test_the_page_has_no_rights_of_its_own() -> None:
     assert len({one["spec"]["template"]["spec"]["containers"][0]["image"] for one in deployments}) == 1
     for path in (*KUSTOMIZE.rglob("*.yaml"), *(CHART / "templates").rglob("*.yaml")):
         assert path.parent == component or path.name == "ui.yaml" or "dljob-ui" not in path.read_text(encoding="utf-8")
+
+
+def test_one_pod_of_the_page_runs_at_a_time() -> None:
+    """Browsers would reach now one and now the other, and each knows its own sessions alone."""
+    spec = read(KUSTOMIZE / "components" / "ui" / "deployment.yaml")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_the_network_policy_of_the_document_is_for_the_page() -> None:
+    text = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition("let no other client reach the pod")
+    policy = yaml.safe_load(rest.split("\n\n")[1])
+    assert policy["kind"] == "NetworkPolicy"
+    template = read(KUSTOMIZE / "components" / "ui" / "deployment.yaml")["spec"]["template"]
+    assert policy["spec"]["podSelector"]["matchLabels"] == template["metadata"]["labels"]
+    (rule,) = policy["spec"]["ingress"]
+    assert [one["port"] for one in rule["ports"]] == [one["name"] for one in template["spec"]["containers"][0]["ports"]]
