@@ -308,7 +308,7 @@ def pod_requests(spec: Resource) -> dict[str, Decimal]:
     total = {name: max(total.get(name, _NOTHING), most.get(name, _NOTHING)) for name in {*total, *most}}
     for name, amount in _map(spec.get("overhead")).items():
         total[name] = total.get(name, _NOTHING) + quantity.parse(amount)
-    return total
+    return {name: max(_NOTHING, amount) for name, amount in total.items()}
 
 
 def _add(total: dict[str, Decimal], container: Any) -> None:

@@ -301,6 +301,10 @@ def test_init_containers_run_before_the_others_and_sidecars_beside_them() -> Non
     spec = {"containers": [one("1")], "initContainers": [one("1", restartPolicy="Always"), one("3")]}
     assert view.pod_requests(spec)["cpu"] == 4
     assert view.pod_requests({**spec, "overhead": {"cpu": "250m"}})["cpu"] == 4.25
+    assert view.pod_requests({**spec, "overhead": {"cpu": "-250", "nvidia.com/gpu": "-1"}}) == {
+        "cpu": 0,
+        "nvidia.com/gpu": 0,
+    }
     assert view.pod_requests({**spec, "containers": [one("5")]})["cpu"] == 6
 
 

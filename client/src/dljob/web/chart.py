@@ -113,6 +113,6 @@ def shares(jobs: Iterable[JobView]) -> Sequence[Share]:
         if job.state not in (*FINAL, QUEUED, SUSPENDED) and job.requests.gpus:
             gpus[job.namespace] = gpus.get(job.namespace, 0) + job.requests.gpus
             counts[job.namespace] = counts.get(job.namespace, 0) + 1
-    most = max(gpus.values(), default=1)
+    most = max((1, *gpus.values()))
     found = [Share(name, number, counts[name], max(2, WIDTH * number // most)) for name, number in gpus.items()]
     return sorted(found, key=lambda one: (-one.gpus, one.namespace))
