@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dljob.client import Change, Client, Jobs, Submitted
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dljob.logs import LogLine
     from dljob.usage import Usages
 
-_AHEAD = 1000
+AHEAD = 1000
+"""Items that are read ahead of who takes them."""
 _STOP_SECONDS = 0.5
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -56,17 +57,17 @@ class AsyncClient:
 
     def watch(self, kind: str | None = None, **named: Any) -> AsyncIterator[Change]:
         """As :meth:`Client.watch`; when the iterator is closed, its thread ends within a second."""
-        return _iterate(lambda stop: self._client.watch(kind, stop=stop, **named))
+        return iterate(lambda stop: self._client.watch(kind, stop=stop, **named))
 
     def logs(self, name: str, kind: str | None = None, **named: Any) -> AsyncIterator[LogLine]:
         """As :meth:`Client.logs`; when the iterator is closed, its thread ends within a second."""
-        return _iterate(lambda stop: self._client.logs(name, kind, stop=stop, **named))
+        return iterate(lambda stop: self._client.logs(name, kind, stop=stop, **named))
 
 
-async def _iterate(begin: Callable[[Callable[[], bool]], Iterable[_T]]) -> AsyncIterator[_T]:
-    """The items that a thread yields; ``begin`` gets what tells it to stop. At most ``_AHEAD`` wait to be taken."""
+async def iterate(begin: Callable[[Callable[[], bool]], Iterable[_T]], ahead: int = AHEAD) -> AsyncGenerator[_T]:
+    """The items that a thread yields; ``begin`` gets what tells it to stop. At most ``ahead`` wait to be taken."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[tuple[_T | None, Exception | None, bool]]()
-    stopped, room = threading.Event(), threading.Semaphore(_AHEAD)
+    stopped, room = threading.Event(), threading.Semaphore(ahead)
 
     def put(item: _T | None, error: Exception | None = None, *, last: bool = False) -> None:
         if not stopped.is_set():

@@ -13,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pycurl
 
+from dljob import decoding
 from dljob.config import Config, Credentials, ExecPlugin
 from dljob.errors import ApiError, ConfigError, ConnectionFailed, DljobError
 
@@ -26,9 +27,13 @@ _QUIET_SECONDS = 60
 """Without a byte for so long a request has failed; a watch is exempt."""
 _TRIES = 4
 _MOST_AT_ONCE = 32
+_MOST_IDLE = 4
+"""Sets of connections that are kept for later requests."""
 _MOST_PAUSE = 0.5
 _LONGEST_LINE = 64 * 1024 * 1024
 _SAFE = ("GET", "HEAD")
+_ENDLESS = frozenset(("watch", "follow"))
+"""Parameters of requests whose answers may be quiet for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +54,9 @@ class Response:
     cut: str = ""
     """Why an endless answer has ended before its end, in the words of libcurl."""
 
-    def json(self) -> Any:
-        """The body. Raises ApiError for one that is no JSON."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            raise ApiError(self.status, "", "The API server answered with something else than JSON.") from None
+    def json(self) -> dict[str, Any]:
+        """The object of the body, as :func:`dljob.decoding.answer`. Raises ApiError for a body without one."""
+        return decoding.answer(self.body)
 
     def error(self) -> ApiError | None:
         """The error that the API server reports, if it does."""
@@ -64,7 +66,7 @@ class Response:
             found = json.loads(self.body)
             reason, message = str(found.get("reason") or ""), str(found.get("message") or "")
             details = found.get("details")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             reason, message, details = "", self.body[:200].decode(errors="replace").strip(), None
         if self.status == 401:
             message = "The cluster does not accept your credentials: they are wrong or expired. Log in again."
@@ -136,22 +138,26 @@ class Api:
                     yield key, item
 
     def streams(self) -> Streams:
-        """Endless answers that come and go."""
+        """Answers that come and go, endless ones too."""
         return Streams(self)
 
     # --- libcurl
 
     def take_multi(self) -> pycurl.CurlMulti:
         """A set of connections that no other thread uses."""
-        if self._idle:
+        try:
             return self._idle.pop()
-        multi = pycurl.CurlMulti()
+        except IndexError:
+            multi = pycurl.CurlMulti()
         multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, _MOST_AT_ONCE)
         return multi
 
     def keep_multi(self, multi: pycurl.CurlMulti) -> None:
-        """Keep the connections for the next requests."""
-        self._idle.append(multi)
+        """Keep the connections for the next requests, or close them."""
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(multi)
+        else:
+            multi.close()
 
     def _send(self, requests: Sequence[Request]) -> list[Response]:
         multi = self.take_multi()
@@ -236,17 +242,22 @@ class Api:
 def pages(
     api: Api, path: str, query: Mapping[str, str | int] | None = None, first: dict[str, Any] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The answers of a list; ``first`` is the one that has been read already. Raises as :meth:`Api.get`."""
-    asked = {**(query or {}), "limit": PAGE}
+    """The answers of a list; ``first`` is the one that has been read already. Raises as :meth:`Api.get`.
+
+    ``query`` may have a ``limit`` other than ``PAGE``. :func:`dljob.decoding.items` has the objects of an answer.
+    """
+    asked = {"limit": PAGE, **(query or {})}
     page = api.get(path, **asked) if first is None else first
-    yield page
-    while token := (page.get("metadata") or {}).get("continue"):
-        page = api.get(path, **{**asked, "continue": token})
+    while True:
         yield page
+        token = decoding.metadata(page).get("continue")
+        if not token:
+            return
+        page = api.get(path, **{**asked, "continue": token})
 
 
 class Streams:
-    """Endless answers at a time, whose lines are taken as they arrive. A context manager, for one thread."""
+    """Answers at a time, endless ones too, whose lines are taken as they arrive. A context manager, for one thread."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -267,9 +278,12 @@ class Streams:
         return len(self._open)
 
     def add(self, key: Hashable, request: Request, longest: int = 0) -> None:
-        """Begin a request. A line of more than ``longest`` bytes comes in pieces; by default 64 MiB end the answer."""
+        """Begin a request. A line of more than ``longest`` bytes comes in pieces; by default 64 MiB end the answer.
+
+        Only an answer that is watched or followed may be quiet for long.
+        """
         answer = _Answer(streaming=True, longest=longest)
-        handle = self._api.handle(request, answer, endless=True)
+        handle = self._api.handle(request, answer, endless=not _ENDLESS.isdisjoint(request.query))
         self._open[handle] = key, answer
         self._multi.add_handle(handle)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dljob import decoding
 from dljob.api import Api, pages
 from dljob.errors import ApiError, sentence
 from dljob.events import event_time
@@ -56,10 +57,10 @@ def read(api: Api, job: Resource, *, events: bool = True) -> Around:
     with _noted("pods", refused):
         for selector in pod_selectors(job):
             for page in pages(api, f"{core}/pods", {"labelSelector": selector}):
-                pods |= {uid_of(one): one for one in page.get("items") or () if belongs(one, job)}
+                pods |= {uid_of(one): one for one in decoding.items(page) if belongs(one, job)}
     with _noted("events", refused):
         for page in pages(api, f"{core}/events") if events else ():
-            said += page.get("items") or ()
+            said += decoding.items(page)
     return Around(job, tuple(pods.values()), tuple(said), refused)
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from dljob import around
+from dljob import around, decoding
 from dljob import kinds as kinds_
 from dljob.api import APPLY, MERGE_PATCH, PAGE, Api, Request, Response, pages
-from dljob.around import Around, pod_selectors, uid_of
+from dljob.around import Around, pod_selectors
 from dljob.config import load
-from dljob.errors import ApiError, ConnectionFailed, NotFound, Refused, TimedOut, sentence
+from dljob.errors import ApiError, ConnectionFailed, DljobError, NotCreated, NotFound, Refused, TimedOut, sentence
 from dljob.kinds import Kind, Resource
+from dljob.patience import CONNECTION, Patience
 from dljob.view import FINAL, JOB_NAME_LABEL, JOB_UID_LABEL, QUEUE_LABEL, QUEUED, SUSPENDED, JobView, view
 
 if TYPE_CHECKING:
@@ -28,8 +29,15 @@ FINISHED = "finished"
 """What :meth:`Client.wait` waits for by default: the job has ended, however."""
 _POLL_SECONDS = 0.5
 _WATCH_SECONDS = 300
+_SHORTEST_WATCH = 1.0
+"""Seconds; a watch that ends earlier begins again after a rest."""
+_PAGE_OF_WATCH = 100
+"""Objects of one answer of a list of :meth:`Client.follow`, whose memory many watches of a process share."""
 _Resources = list[Resource]
 _Texts = list[str]
+_Answers = list[tuple[Kind, Response]]
+_Key = tuple[str, str, str]
+"""Resource, namespace and name of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,15 @@ class Change:
     """ADDED, MODIFIED or DELETED."""
     job: JobView
     object: Resource
+    """As the API server has it; of a job that a new list lacks, what names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a watch keeps of a job."""
+
+    job: JobView
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +119,13 @@ class Client:
     ) -> Jobs:
         """The jobs, sorted by namespace, name and kind. ``pods`` reads the pods too, for nodes and newer counts.
 
-        A kind that the cluster lacks has no jobs; one that the user may not list is among the problems. Raises
-        NotFound where the cluster has none of the kinds.
+        A kind that the cluster lacks has no jobs; one that the user may not list is among the problems, and so are jobs
+        that cannot be read. Raises NotFound where the cluster has none of the kinds.
         """
         where = None if all_namespaces else namespace or self.namespace
-        found, problems, _ = self._list(_kinds(kind), where, _query(labelSelector=selector))
+        found, problems = self._list(_kinds(kind), where, _query(labelSelector=selector))
         every = self._every(_core("pods", where), "pods", where, problems) if pods and found else []
-        now = datetime.now(UTC)
-        views = [view(job, own, now) for job, own in _with_pods(found, every)]
+        views = [seen for seen, _ in _seen_with_pods(found, every, problems)]
         return Jobs(tuple(sorted(views, key=lambda job: (job.namespace, job.name, job.resource))), tuple(problems))
 
     def usage(
@@ -122,17 +138,14 @@ class Client:
         from dljob import usage  # here: few commands need it
 
         where = None if all_namespaces else namespace or self.namespace
-        found, problems, _ = self._list(_kinds(kind), where, _query(labelSelector=selector))
+        found, problems = self._list(_kinds(kind), where, _query(labelSelector=selector))
         pods = self._every(_core("pods", where), "pods", where, problems)
         metrics = _path("metrics.k8s.io", "v1beta1", "pods", where)
         absent = "The cluster measures no pods (it has no metrics-server): what jobs use is not shown."
         measured = usage.measured_by_pod(self._every(metrics, "pods.metrics.k8s.io", where, problems, absent))
-        now = datetime.now(UTC)
         items = tuple(
-            usage.JobUsage(
-                view(job, own, now), tuple((usage.node_of(pod), usage.usage_of(pod, measured)) for pod in own)
-            )
-            for job, own in _with_pods(found, pods)
+            usage.JobUsage(seen, tuple((usage.node_of(pod), usage.usage_of(pod, measured)) for pod in own))
+            for seen, own in _seen_with_pods(found, pods, problems)
         )
         cluster = None
         if all_namespaces and pods:
@@ -168,7 +181,7 @@ class Client:
         for one, response in self._each(candidates, where, f"/{name}"):
             error = response.error()
             if error is None:
-                found.append(response.json())
+                found.append(_job(response.json()))
             elif error.status == 403:
                 denied.append(sentence("get", one.resource, where, error))
             elif error.status != 404:
@@ -269,7 +282,7 @@ class Client:
 
         ``tell`` gets a sentence for each kind that a list could not read.
         """
-        return self._watch(of, namespace, {}, None, stop, tell)
+        return self._watch(of, namespace, {}, None, stop, tell, _PAGE_OF_WATCH)
 
     def _watch(  # noqa: PLR0913
         self,
@@ -279,57 +292,94 @@ class Client:
         timeout: float | None,
         stop: Callable[[], bool] = lambda: False,
         tell: Callable[[Sequence[str]], None] = lambda _: None,
+        page: int = PAGE,
     ) -> Iterator[Change | None]:
-        """The changes, and ``None`` after each list. Raises ApiError where a watch is denied."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        known: dict[str, Resource] = {}
+        """The changes, and ``None`` after each list. Raises ApiError where a watch is denied, or refused for long."""
+        patience = Patience(stop, timeout)
+        known: dict[_Key, _Known] = {}
         versions: dict[str, str] = {}
         candidates = {one.resource: one for one in of}
-        stale, failures = list(candidates.values()), 0
-        while not stop() and (deadline is None or time.monotonic() < deadline):
+        stale = list(candidates.values())
+        while not patience.is_over:
+            failed = CONNECTION
+            error: DljobError | None = None
             try:
                 if stale:
-                    found, problems, listed = self._list(stale, where, query)
-                    tell(problems)
-                    versions |= listed
-                    yield from _differences(known, found, {one.resource for one in stale})
+                    yield from self._news(stale, where, {**query, "limit": page}, known, versions, tell)
                     yield None
                     stale = []
                 requests = {
-                    resource: Request(
-                        self._path(candidates[resource], where),
-                        {
-                            **query,
-                            "watch": "1",
-                            "allowWatchBookmarks": "true",
-                            "resourceVersion": version,
-                            "timeoutSeconds": _WATCH_SECONDS,
-                        },
-                    )
+                    resource: self._watch_of(candidates[resource], where, query, version)
                     for resource, version in versions.items()
                 }
-                left = None if deadline is None else max(0.0, deadline - time.monotonic())
-                for resource, item in self.api.lines(requests, left, stop):
-                    failures = 0
+                begun = time.monotonic()
+                for resource, item in self.api.lines(requests, patience.left, stop):
+                    failed = resource
                     if isinstance(item, Response):
-                        if item.status == 403 and (error := item.error()):
-                            raise error  # a list may be allowed where a watch is not
-                        if item.status >= 400:
-                            stale.append(candidates[resource])
+                        error = item.error()
+                        if error is None and time.monotonic() - begun < _SHORTEST_WATCH:
+                            patience.pause()
+                        elif error is None:
+                            patience.forget(resource)
                         break  # begin all again: the others go on where they are
-                    event = json.loads(item)
-                    if event["type"] == "ERROR":
-                        stale.append(candidates[resource])
+                    event = decoding.event(item)
+                    if event is None:
+                        continue
+                    type_, found = event
+                    if type_ == decoding.ERROR:
+                        error = decoding.failure(found)
                         break
-                    versions[resource] = event["object"]["metadata"]["resourceVersion"]
-                    if event["type"] != "BOOKMARK":
-                        yield _change(event["type"], event["object"], known)
-            except ConnectionFailed:
-                failures += 1
-                if failures > 5:
+                    patience.forget(resource)
+                    versions[resource] = _version(found) or versions[resource]
+                    if type_ != "BOOKMARK" and (change := _change(type_, found, known)):
+                        yield change
+            except (ConnectionFailed, ApiError) as e:
+                if isinstance(e, ApiError) and e.status != 410:  # of a list that took long
                     raise
-                time.sleep(min(8.0, 0.25 * 2**failures))
-                stale = list(candidates.values())
+                failed, error = CONNECTION, e
+            if error:
+                if isinstance(error, ApiError) and error.status == 403:
+                    raise error  # a list may be allowed where a watch is not
+                patience.rest(failed, error)
+                stale = list(candidates.values()) if failed == CONNECTION else [candidates[failed]]
+
+    def _watch_of(self, kind: Kind, where: str | None, query: Mapping[str, str | int], version: str) -> Request:
+        more = _query(watch="1", allowWatchBookmarks="true", timeoutSeconds=_WATCH_SECONDS)
+        return Request(self._path(kind, where), {**query, **more, "resourceVersion": version})
+
+    def _news(  # noqa: PLR0913
+        self,
+        of: Sequence[Kind],
+        where: str | None,
+        query: Mapping[str, str | int],
+        known: dict[_Key, _Known],
+        versions: dict[str, str],
+        tell: Callable[[Sequence[str]], None],
+    ) -> Iterator[Change]:
+        """What a list of these kinds shows to have changed since ``known``. Raises ApiError where none is allowed."""
+        for one in of:
+            versions.pop(one.resource, None)
+        first, problems = self._first_pages(of, where, query)
+        tell(problems)
+        if problems and not first and not versions:
+            raise ApiError(403, "Forbidden", problems[0])
+        resources = {one.resource for one in of}
+        gone = {key for key in known if key[0] in resources}
+        for job in self._objects(first, where, query, versions):
+            seen = _seen(job)
+            if seen is None:
+                continue
+            key = seen.resource, seen.namespace, seen.name
+            gone.discard(key)
+            before = known.get(key)
+            if before and before.job.uid != seen.uid:
+                yield _deleted(before.job)
+                before = None
+            known[key] = _Known(seen, _version(job))
+            if before is None or before.version != known[key].version:
+                yield Change("MODIFIED" if before else "ADDED", seen, job)
+        for key in gone:
+            yield _deleted(known.pop(key).job)
 
     def wait(  # noqa: PLR0913
         self,
@@ -419,7 +469,7 @@ class Client:
         if not meta.get("name"):
             if not meta.get("generateName"):
                 raise Refused(f"The manifest of a {kind.kind} has no metadata.name.")
-            made = self.api.send(Request(_path_of(job, named=False), query, "POST", job))
+            made = _job(self.api.send(Request(_path_of(job, named=False), query, "POST", job)))
             return Submitted(view(made), None, made)
         path = _path_of(job)
         before = self.api.send_all([Request(path)])[0]
@@ -429,8 +479,8 @@ class Client:
         if error and error.status == 404 and error.reason != "NotFound":
             raise NotFound(f"The cluster has no kind {kind.resource} in the version {job.get('apiVersion')}.")
         query |= {"force": "true"} if force else {}
-        after = self.api.send(Request(path, query, "PATCH", job, APPLY))
-        return Submitted(view(after), None if error else before.json(), after)
+        after = _job(self.api.send(Request(path, query, "PATCH", job, APPLY)))
+        return Submitted(view(after), None if error else _job(before.json()), after)
 
     # --- how
 
@@ -447,8 +497,10 @@ class Client:
         # of DLJobs and of every other kind alike
         body = {"spec": {"runPolicy": {"suspend": value}}}
         query = _query(fieldManager=FIELD_MANAGER)
-        after = self.api.send(Request(_path_of(job), query, "PATCH", body, MERGE_PATCH))
-        if ((after["spec"].get("runPolicy") or {}).get("suspend") or False) is not value:
+        after = _job(self.api.send(Request(_path_of(job), query, "PATCH", body, MERGE_PATCH)))
+        spec = after.get("spec")
+        policy = spec.get("runPolicy") if isinstance(spec, Mapping) else None
+        if ((policy.get("suspend") if isinstance(policy, Mapping) else None) or False) is not value:
             raise Refused(f"This cluster's {now.resource} cannot be suspended: delete the job instead.")
         return view(after)
 
@@ -507,37 +559,56 @@ class Client:
 
     def _list(
         self, candidates: Sequence[Kind], namespace: str | None, query: Mapping[str, str | int]
-    ) -> tuple[_Resources, _Texts, dict[str, str]]:
-        """The objects, the problems, and by kind the version of the list. Kinds that the cluster lacks are left out."""
-        found: _Resources = []
+    ) -> tuple[_Resources, _Texts]:
+        """The objects of all kinds, and the problems."""
+        first, problems = self._first_pages(candidates, namespace, {**query, "limit": PAGE})
+        return list(self._objects(first, namespace, query, {})), problems
+
+    def _first_pages(
+        self, candidates: Sequence[Kind], namespace: str | None, query: Mapping[str, str | int]
+    ) -> tuple[_Answers, _Texts]:
+        """The first answer of the list of each kind, and the problems. Kinds that the cluster lacks are left out."""
+        first: _Answers = []
         problems: _Texts = []
-        versions: dict[str, str] = {}
-        given = {**query, "limit": PAGE}
-        for kind, response in self._each(candidates, namespace, query=given):
+        for kind, response in self._each(candidates, namespace, query=query):
             error = response.error()
-            if error and error.status == 404:
-                continue
             if error and error.status == 403:
                 problems.append(sentence("list", kind.resource, namespace, error))
-                continue
-            if error:
+            elif error and error.status != 404:
                 raise error
-            page = response.json()
-            versions[kind.resource] = page["metadata"].get("resourceVersion", "")
-            for one in pages(self.api, self._path(kind, namespace), query, page):
-                found += one.get("items") or ()
-        if not versions and not problems:
-            names = candidates[0].resource if len(candidates) == 1 else "any kind of training job"
-            raise NotFound(
-                f"The cluster does not have {names}: no operator is installed, or this is the wrong context."
-            )
-        if not versions and len(candidates) == len(problems) == 1:
+            elif not error:
+                first.append((kind, response))
+        if not first and not problems:
+            raise NotFound(_no_kind(candidates))
+        if not first and len(candidates) == len(problems) == 1:
             raise ApiError(403, "Forbidden", problems[0])
-        return found, problems, versions
+        return first, problems
+
+    def _objects(
+        self,
+        first: _Answers,
+        namespace: str | None,
+        query: Mapping[str, str | int],
+        versions: dict[str, str],
+    ) -> Iterator[Resource]:
+        """The objects of lists, page by page; ``versions`` gets that of each list by its kind.
+
+        An empty one stands for what is no object. ``first`` is emptied.
+        """
+        while first:
+            kind, response = first.pop(0)
+            page = response.json()
+            if not isinstance(page.get("metadata"), Mapping):
+                raise decoding.unreadable(f"something else than a list of {kind.resource}")
+            versions[kind.resource] = str(decoding.metadata(page).get("resourceVersion", ""))
+            for one in pages(self.api, self._path(kind, namespace), query, page):
+                found = decoding.items(one)
+                yield from found
+                yield from [{}] * (len(one.get("items") or ()) - len(found))
 
     def _pages(self, path: str) -> Iterator[Resource]:
         for one in pages(self.api, path):
-            yield from one.get("items") or ()
+            yield from decoding.items(one)
 
 
 # --- pure
@@ -599,38 +670,67 @@ def _owner_key(pod: Resource) -> tuple[str, str]:
     return "", str(controller.get("uid"))
 
 
-def _with_pods(jobs: Sequence[Resource], pods: Iterable[Resource]) -> Iterator[tuple[Resource, list[Resource]]]:
+def _seen_with_pods(
+    jobs: Sequence[Resource], pods: Iterable[Resource], problems: _Texts
+) -> list[tuple[JobView, list[Resource]]]:
+    """The views of jobs with their pods; ``problems`` gets a sentence on those that cannot be read."""
     own: dict[tuple[str, str], _Resources] = {}
     for pod in pods:
         own.setdefault(_owner_key(pod), []).append(pod)
-    return ((job, _pods_of(job, own)) for job in jobs)
+    now = datetime.now(UTC)
+    with_pods = [(job, _pods_of(job, own)) for job in jobs]
+    found = [(seen, of_job) for job, of_job in with_pods if (seen := _seen(job, of_job, now))]
+    if left_out := len(with_pods) - len(found):
+        problems.append(f"Left out, since the API server's answer cannot be read: {left_out} jobs.")
+    return found
 
 
 def _pods_of(job: Resource, own: Mapping[tuple[str, str], list[Resource]]) -> list[Resource]:
-    meta = job["metadata"]
+    meta = decoding.metadata(job)
     return own.get(("", str(meta.get("uid"))), []) + own.get((str(meta.get("namespace")), str(meta.get("name"))), [])
 
 
-def _change(type_: str, job: Resource, known: dict[str, Resource]) -> Change:
+def _seen(job: Resource, pods: Iterable[Resource] = (), now: datetime | None = None) -> JobView | None:
+    """The view; ``None`` for what is no job, or is nested too deeply to be shown."""
+    try:
+        found = view(job, pods, now)
+    except (kinds_.UnknownKind, RecursionError):
+        return None
+    return found if found.name else None
+
+
+def _job(answer: Resource) -> Resource:
+    """The answer, if it is a job. Raises ApiError."""
+    meta = decoding.metadata(answer)
+    if not all(isinstance(meta.get(name), str) for name in ("name", "namespace", "uid")) or _seen(answer) is None:
+        raise decoding.unreadable("something else than a job")
+    return answer
+
+
+def _why(error: BaseException) -> str:
+    return str(error) if isinstance(error, DljobError) else f"{type(error).__name__}."
+
+
+def _version(job: Resource) -> str:
+    return str(decoding.metadata(job).get("resourceVersion", ""))
+
+
+def _change(type_: str, job: Resource, known: dict[_Key, _Known]) -> Change | None:
+    """A change that a watch reports; ``None`` for what cannot be shown."""
+    seen = _seen(job)
+    if seen is None:
+        return None
+    key = seen.resource, seen.namespace, seen.name
     if type_ == "DELETED":
-        known.pop(uid_of(job), None)
+        known.pop(key, None)
     else:
-        known[uid_of(job)] = job
-    return Change(type_, view(job), job)
+        known[key] = _Known(seen, _version(job))
+    return Change(type_, seen, job)
 
 
-def _differences(known: dict[str, Resource], found: Sequence[Resource], resources: set[str]) -> Iterator[Change]:
-    """What a new list of these kinds shows to have changed since ``known``."""
-    listed = {uid_of(job): job for job in found}
-    gone = [job for uid, job in known.items() if uid not in listed and kinds_.kind_of(job).resource in resources]
-    for job in gone:
-        yield _change("DELETED", job, known)
-    for uid, job in listed.items():
-        before = known.get(uid)
-        if before is None:
-            yield _change("ADDED", job, known)
-        elif before["metadata"].get("resourceVersion") != job["metadata"].get("resourceVersion"):
-            yield _change("MODIFIED", job, known)
+def _deleted(job: JobView) -> Change:
+    metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
+    return Change("DELETED", job, {"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata})
 
 
 def _without_history(job: Resource) -> Resource:

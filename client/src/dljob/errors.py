@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -27,6 +28,15 @@ class Refused(DljobError):
 
 class TimedOut(DljobError):
     """What was waited for did not happen in time."""
+
+
+class NotCreated(DljobError):
+    """An ended job was deleted, and could not be created again."""
+
+    def __init__(self, message: str, manifest: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.manifest = manifest
+        """Of the job, to create it with."""
 
 
 class ApiError(DljobError):

@@ -212,7 +212,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     made = Cluster(tmp_path / "kubeconfig")
-    with scripted(made.respond) as server:
+    with scripted(lambda exchange: made.respond(exchange)) as server:  # a test may replace it
         made.kubeconfig.write_text(yaml.safe_dump(kubeconfig(server.url)))
         monkeypatch.setenv("KUBECONFIG", str(made.kubeconfig))
         yield made

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from dljob import AsyncClient, JobView, errors, view
+from dljob import AsyncClient, JobView, aio, api, client, config, errors, view
+from support.fake_api_server import failure
 from support.polling import until
+from support.scripted_server import Exchange, scripted
 
 from .conftest import PODS, PTJS, Cluster
 
@@ -48,12 +54,7 @@ def test_a_list_reads_all_pages(cluster: Cluster) -> None:
         exchange.answer({"items": items, "metadata": {"continue": page["next"]}})
 
     cluster.respond = respond  # type: ignore[method-assign]
-    from support.scripted_server import scripted
-
-    with scripted(respond) as server:
-        client = cluster.client()
-        object.__setattr__(client.api.config, "server", server.url)
-        assert names(client.list()) == ["a", "b"]
+    assert names(cluster.client().list()) == ["a", "b"]
 
 
 def test_a_kind_that_the_user_may_not_list_is_a_problem_beside_the_others(cluster: Cluster) -> None:
@@ -68,6 +69,56 @@ def test_a_kind_that_the_user_may_not_list_is_a_problem_beside_the_others(cluste
     with pytest.raises(errors.ApiError, match="You may not list pytorchjobs") as caught:
         cluster.client().list("ptj")
     assert caught.value.status == 403
+
+
+DEEP = b"[" * 1500 + b"]" * 1500
+
+
+def answer_lists(cluster: Cluster, body: Any) -> None:
+    """Lists of PyTorchJobs have this answer."""
+    respond = cluster.respond
+
+    def responds(exchange: Exchange) -> None:
+        if exchange.path.endswith("/pytorchjobs"):
+            exchange.answer(body)
+        else:
+            respond(exchange)
+
+    cluster.respond = responds  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("body", [[], None, {}, {"items": []}, {"items": 3, "metadata": {}}, b"<html>", DEEP])
+def test_a_list_that_is_nonsense_is_a_sentence(cluster: Cluster, body: Any) -> None:
+    answer_lists(cluster, body)
+    with pytest.raises(errors.ApiError, match="The API server answered with"):
+        cluster.client().list()
+
+
+def test_a_job_that_cannot_be_read_is_left_out(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    others = [{"metadata": {"name": "x"}}, {}, 3, {**job, "metadata": {"namespace": "team"}}]
+    deep = {**job, "metadata": {**job["metadata"], "name": "deep"}, "status": {"x": "DEEP"}}
+    body = json.dumps({"items": [deep, *others, job], "metadata": {}}).encode()
+    answer_lists(cluster, body.replace(b'"DEEP"', DEEP))
+    jobs = cluster.client().list(all_namespaces=True)
+    assert names(jobs) == ["a"]
+    assert jobs.problems == ("Left out, since the API server's answer cannot be read: 5 jobs.",)
+    assert [one.job.name for one in cluster.client().usage(all_namespaces=True).items] == ["a"]
+
+
+@pytest.mark.parametrize("body", [[], {}, {"metadata": {"name": "a"}}, b'{"spec": ' + DEEP + b"}"])
+def test_a_job_that_is_nonsense_is_a_sentence(cluster: Cluster, body: Any) -> None:
+    respond = cluster.respond
+
+    def responds(exchange: Exchange) -> None:
+        if exchange.path.endswith("/pytorchjobs/a"):
+            exchange.answer(body)
+        else:
+            respond(exchange)
+
+    cluster.respond = responds  # type: ignore[method-assign]
+    with pytest.raises(errors.ApiError, match="The API server answered with"):
+        cluster.client().get("ptj/a")
 
 
 @pytest.mark.parametrize("kind", [None, "jaxjobs"])
@@ -275,6 +326,144 @@ def test_a_watch_lists_again_where_the_server_has_forgotten_its_place(cluster: C
     changes.close()
 
 
+def watches(cluster: Cluster, begin: Callable[[Exchange, int], bool | None]) -> list[Exchange]:
+    """Watches begin with ``begin``, which gets their number and returns whether they go on; all of them are returned."""
+    original, seen = cluster._watch, []  # noqa: SLF001
+
+    def watch(exchange: Exchange, plural: str) -> None:
+        seen.append(exchange)
+        if begin(exchange, len(seen)):
+            exchange.begin_stream = lambda: None  # type: ignore[method-assign]
+            original(exchange, plural)
+
+    cluster._watch = watch  # type: ignore[method-assign]  # noqa: SLF001
+    return seen
+
+
+def lists(cluster: Cluster) -> int:
+    return sum(one.path.endswith("/pytorchjobs") and not one.query.get("watch") for one in cluster.requests)
+
+
+def test_a_watch_skips_what_cannot_be_decoded(cluster: Cluster) -> None:
+    job = cluster.job("a")
+
+    def begin(exchange: Exchange, _: int) -> bool:
+        exchange.begin_stream()
+        for line in (b"{nonsense\n", b"\xff\n", DEEP + b"\n"):
+            exchange.send(line)
+        exchange.line({"type": "ADDED", "object": {"metadata": {"name": "of no kind", "resourceVersion": "1"}}})
+        return True
+
+    seen = watches(cluster, begin)
+    changes = cluster.client().watch("ptj", timeout=30)
+    assert next(changes).type == "ADDED"
+    timer = threading.Timer(0.3, lambda: cluster.end(job))
+    timer.start()
+    assert next(changes).job.state == view.SUCCEEDED
+    changes.close()
+    assert (len(seen), lists(cluster)) == (1, 1)
+
+
+@pytest.mark.parametrize("event", [{}, [], {"type": "ADDED"}, {"type": "ADDED", "object": {"metadata": 3}}])
+def test_a_watch_begins_again_after_an_event_without_an_object(cluster: Cluster, event: Any) -> None:
+    cluster.job("a")
+
+    def begin(exchange: Exchange, number: int) -> bool:
+        exchange.begin_stream()
+        if number == 1:
+            cluster.job("b")
+            exchange.line(event)
+        return number > 1
+
+    watches(cluster, begin)
+    changes = cluster.client().watch("ptj", timeout=30)
+    assert [next(changes).job.name for _ in range(2)] == ["a", "b"]
+    changes.close()
+    assert lists(cluster) == 2
+
+
+def refused(exchange: Exchange, status: int) -> None:
+    exchange.answer(failure(status, "Because", "because").content, status)
+
+
+def ended(exchange: Exchange, status: int) -> None:
+    exchange.begin_stream()
+    exchange.line({"type": "ERROR", "object": {"code": status, "message": "because"}})
+    exchange.send(b"")
+
+
+@pytest.mark.parametrize("end", [refused, ended])
+@pytest.mark.parametrize("status", [410, 429, 500, 504])
+def test_a_watch_that_is_refused_rests_before_it_lists_again(
+    cluster: Cluster, end: Callable[[Exchange, int], None], status: int
+) -> None:
+    cluster.job("a")
+
+    def begin(exchange: Exchange, _: int) -> None:
+        end(exchange, status)
+
+    watches(cluster, begin)
+    assert [change.job.name for change in cluster.client().watch("ptj", timeout=1.2)] == ["a"]
+    assert lists(cluster) <= 3, "at once, or after half a second, and then after a second more"
+
+
+def test_a_watch_that_ends_at_once_rests(cluster: Cluster) -> None:
+    cluster.job("a")
+
+    def begin(exchange: Exchange, _: int) -> None:
+        exchange.begin_stream()
+        exchange.send(b"")
+
+    seen = watches(cluster, begin)
+    assert [change.job.name for change in cluster.client().watch("ptj", timeout=0.9)] == ["a"]
+    assert len(seen) <= 2 and lists(cluster) == 1
+
+
+def test_a_watch_of_what_may_not_be_listed_is_a_sentence(cluster: Cluster) -> None:
+    cluster.denied = {"GET tfjobs", "GET pytorchjobs"}
+    with pytest.raises(errors.ApiError, match="You may not list"):
+        list(cluster.client().watch(timeout=1))
+
+
+def test_a_job_of_the_same_name_is_another_one(cluster: Cluster) -> None:
+    """It was deleted and created while no watch ran."""
+    cluster.job("a")
+
+    def begin(exchange: Exchange, number: int) -> bool:
+        if number == 1:
+            cluster.fake.objects[PTJS].pop("a")
+            cluster.job("a", metadata={"uid": "another"})
+            ended(exchange, 410)
+        else:
+            exchange.begin_stream()
+        return number > 1
+
+    watches(cluster, begin)
+    changes = cluster.client().watch("ptj", timeout=30)
+    found = [next(changes) for _ in range(3)]
+    changes.close()
+    assert [(change.type, change.job.uid) for change in found] == [
+        ("ADDED", "uid-of-a"),
+        ("DELETED", "uid-of-a"),
+        ("ADDED", "another"),
+    ]
+    assert found[1].object["metadata"] == {"namespace": "team", "name": "a", "uid": "uid-of-a"}
+
+
+class Held(dict[str, Any]):
+    """A dict that may be referred to weakly."""
+
+
+def test_a_watch_keeps_no_objects(cluster: Cluster) -> None:
+    held = Held(cluster.job("a"))
+    known: dict[Any, Any] = {}
+    change = client._change("ADDED", held, known)  # noqa: SLF001
+    assert change and len(known) == 1
+    seen = weakref.ref(held)
+    del held, change
+    assert seen() is None
+
+
 def test_a_watch_ends_after_its_time(cluster: Cluster) -> None:
     cluster.job("a")
     assert [change.job.name for change in cluster.client().watch(timeout=0.2)] == ["a"]
@@ -332,6 +521,50 @@ def test_asyncio(cluster: Cluster) -> None:
         return found
 
     assert asyncio.run(run()) == [view.CREATED, view.SUCCEEDED]
+
+
+def test_only_so_much_is_read_ahead() -> None:
+    made: list[int] = []
+
+    def begin(stop: Callable[[], bool]) -> Iterator[int]:
+        for number in range(1000):
+            made.append(number)
+            yield number
+
+    async def run() -> None:
+        items = aio.iterate(begin, 5)
+        assert await anext(items) == 0
+        await asyncio.sleep(0.3)
+        assert len(made) <= 7
+        await items.aclose()
+
+    asyncio.run(run())
+
+
+def test_only_so_many_connections_are_kept() -> None:
+    of = api.Api(config.Config("http://127.0.0.1:1"))
+    multis = [of.take_multi() for _ in range(10)]
+    for multi in multis:
+        of.keep_multi(multi)
+    kept = [of.take_multi() for _ in range(10)]
+    assert sum(one in multis for one in kept) == 4
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_only_what_is_followed_may_be_quiet(is_followed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "_QUIET_SECONDS", 1)
+
+    def respond(exchange: Exchange) -> None:
+        exchange.begin_stream()
+        exchange.hang()
+
+    with scripted(respond) as server, api.Api(config.Config(server.url)).streams() as streams:
+        streams.add("log", api.Request("/log", {"follow": "true"} if is_followed else {}))
+        found: list[Any] = []
+        end = time.monotonic() + (3 if is_followed else 60)
+        while len(streams) and time.monotonic() < end:
+            found += [item for _, item in streams.take(0.1)]
+    assert [type(one) for one in found] == ([] if is_followed else [errors.ConnectionFailed])
 
 
 @pytest.mark.parametrize("name", [".", "..", "tfjobs/../pods", "tfjobs/..", "tfjobs/a/../b"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,17 @@ from dljob.client import Change
 from dljob.kinds import Resource
 from dljob.matching import matches
 from dljob.tui import app as app_
+from dljob.tui import feed as feed_
 from dljob.tui import job as job_
 from dljob.tui.app import JobsApp
 from dljob.tui.board import SHOWN, Board
 from dljob.tui.confirm import Confirm
+from dljob.tui.feed import Feed
 from dljob.tui.job import JobScreen
 from dljob.tui.table import Table
 from dljob.view import view
 from support import pictures
+from support.polling import until as poll
 from textual.widgets import Input, Log, Static
 
 from .conftest import Cluster
@@ -294,6 +297,25 @@ def change(made: Resource, type_: str = "ADDED") -> Change:
 def test_matches(words: str, is_shown: bool) -> None:
     made = resource(metadata={"name": "digits", "namespace": "team", "uid": "u"})
     assert matches(view(made), words) is is_shown
+
+
+def test_a_feed_survives_what_it_does_not_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_, "AGAIN_SECONDS", 0.01)
+    begun: list[int] = []
+    errors: list[str] = []
+
+    def begin(stop: Callable[[], bool]) -> Iterator[int]:
+        begun.append(1)
+        if len(begun) > 1:
+            errors.append(feed.error)
+            while not stop():
+                yield 7
+        raise TypeError
+
+    feed = Feed(begin, repeat=True)
+    poll(feed.take)
+    feed.stop()
+    assert errors == ["This cannot be read at the moment (TypeError)."]
 
 
 def test_2000_jobs_are_applied_and_sorted_without_a_visible_pause() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dljob import decoding
 from dljob.api import Api, Request, Response, Streams
+from dljob.around import uid_of
 from dljob.errors import ApiError, DljobError
 from dljob.kinds import Resource
 from dljob.logs.line import LogLine, Moment, is_removed, moment, split
@@ -19,7 +20,7 @@ WINDOW = 0.2
 """Seconds in which lines that arrive are brought into the order of their times."""
 _WATCH_SECONDS = 300
 _PAUSE = 1.0
-"""Seconds until a request that failed is sent again."""
+"""Seconds until a request that failed, or a watch that has ended, is sent again."""
 _LAST_TRIES = 2
 """How often a log of a job that has ended is read again."""
 JOB = "job"
@@ -96,23 +97,24 @@ class Follower:
             error = item if isinstance(item, DljobError) else item.error()
             if isinstance(error, ApiError) and error.status in (401, 403):
                 raise error
-            self._again[key] = time.monotonic() + (_PAUSE if error else 0.0)
+            self._again[key] = time.monotonic() + _PAUSE
             return
-        event = json.loads(item)
-        found = event["object"]
-        if event["type"] == "ERROR":
-            return  # the watch ends, and begins anew
+        type_, found = decoding.event(item) or (decoding.ERROR, {})
+        if type_ == decoding.ERROR:
+            return  # as for an event that cannot be decoded: the watch goes on, or ends and begins anew
         if key == JOB:
-            self._see_job(event["type"], found)
+            self._see_job(type_, found)
         elif belongs(found, self._job):
-            self._see_pod(event["type"], found, streams)
+            self._see_pod(type_, found, streams)
 
     def _see_job(self, type_: str, job: Resource) -> None:
         is_other = job["metadata"].get("uid") != self._job["metadata"].get("uid")
+        # its watch is of one kind, also where an event does not say so
+        job = {**job, "apiVersion": self._job["apiVersion"], "kind": self._job["kind"]}
         self._is_over = type_ == "DELETED" or is_other or view(job).state in FINAL
 
     def _see_pod(self, type_: str, pod: Resource, streams: Streams) -> None:
-        uid = str(pod["metadata"]["uid"])
+        uid = uid_of(pod)
         if type_ == "DELETED":
             self._pods.discard(uid)
             return

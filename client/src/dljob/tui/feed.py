@@ -51,6 +51,8 @@ class Feed(Generic[T]):
                         return
             except DljobError as e:
                 self.error = str(e)
+            except Exception as e:  # the view shows it: a thread that ended would leave the view as it is
+                self.error = f"This cannot be read at the moment ({type(e).__name__})."
             if not self._repeat:
                 break
             self._stopped.wait(AGAIN_SECONDS)

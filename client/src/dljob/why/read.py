@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from dljob import decoding
 from dljob.api import Api, pages
 from dljob.around import Around, pod_selectors
 from dljob.around import read as read_around
@@ -124,7 +125,7 @@ class _Reader:
         found: list[Object] = []
         try:
             for page in islice(pages(self._api, path, query), MOST_PAGES):
-                found += page.get("items") or ()
+                found += decoding.items(page)
         except ApiError as error:
             self._refused(what, f"list {resource or what.replace('_', '')}", error)
         return tuple(found)
