@@ -213,6 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(_COMMANDS[given.command](given))
     except DljobError as e:
         return _report(e)
+    except RecursionError:
+        return _report(DljobError("The API server's answer, or a manifest, is nested too deeply."))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # `dljob list | head`
@@ -222,9 +224,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(error: Exception) -> int:
     from dljob import errors
-    from dljob.output import printable
+    from dljob.output import printable, rescue
 
     print(f"error: {printable(error)}", file=sys.stderr)
+    if isinstance(error, errors.NotCreated):
+        print(rescue(error), file=sys.stderr)
     if isinstance(error, errors.ApiError):
         return DENIED if error.status in (401, 403) else NOT_FOUND if error.status == 404 else ERROR
     codes: dict[type[Exception], int] = {

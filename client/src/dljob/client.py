@@ -433,7 +433,8 @@ class Client:
     ) -> JobView:
         """Start all replicas anew: a job that has not ended is suspended and resumed, an ended one created again.
 
-        Raises TimedOut where its pods, or the old job, are not gone after ``timeout`` seconds.
+        Raises TimedOut where its pods are not gone after ``timeout`` seconds. An ended job is deleted only if the API
+        server would create it. Raises NotCreated, with the manifest, where it was deleted and then cannot be created.
         """
         job = self.object(name, kind, namespace=namespace)
         before = view(job)
@@ -442,10 +443,7 @@ class Client:
                 self._set_suspend(job, True)
                 self._wait_without_pods(job, timeout)
             return self._set_suspend(self.object(before.key, namespace=before.namespace), False)
-        fresh = _without_history(job)
-        self._delete(job)
-        self._wait_until_gone(job, timeout)
-        return view(self.api.send(Request(_path_of(job, named=False), {"fieldManager": FIELD_MANAGER}, "POST", fresh)))
+        return self._create_again(job, before.key, timeout)
 
     def delete(self, name: str, kind: str | None = None, *, namespace: str | None = None) -> JobView:
         """Delete a job and, with it, its pods; they may terminate for a while."""
@@ -504,6 +502,25 @@ class Client:
             raise Refused(f"This cluster's {now.resource} cannot be suspended: delete the job instead.")
         return view(after)
 
+    def _create_again(self, job: Resource, key: str, timeout: float) -> JobView:
+        fresh = _without_history(job)
+        path = _path_of(job, named=False)
+        query = _query(fieldManager=FIELD_MANAGER)
+        # rights and admission are checked before whether the name is taken
+        error = self.api.send_all([Request(path, {**query, "dryRun": "All"}, "POST", fresh)])[0].error()
+        if error and not (error.status == 409 and error.reason == "AlreadyExists"):
+            why = f"The job {key} was not deleted, since it could not be created again: {error}"
+            raise ApiError(error.status, error.reason, why, error.details)
+        try:
+            self._delete(job)
+        except (ConnectionFailed, KeyboardInterrupt) as e:
+            raise NotCreated(f"The job {key} may be deleted, and was not created again: {_why(e)}", fresh) from e
+        try:
+            self._wait_until_gone(job, timeout)
+            return view(_job(self.api.send(Request(path, query, "POST", fresh))))
+        except (Exception, KeyboardInterrupt) as e:
+            raise NotCreated(f"The job {key} was deleted, and could not be created again: {_why(e)}", fresh) from e
+
     def _delete(self, job: Resource) -> None:
         body = {"preconditions": {"uid": job["metadata"]["uid"]}, "propagationPolicy": "Background"}
         self.api.send(Request(_path_of(job), {}, "DELETE", body))
@@ -522,12 +539,17 @@ class Client:
 
     def _wait_until_gone(self, job: Resource, timeout: float) -> None:
         meta = job["metadata"]
-        is_there = False
-        for change in self._watch([kinds_.kind_of(job)], meta["namespace"], _one(meta["name"]), timeout):
-            if change:
-                is_there = change.type != "DELETED" and change.job.uid == meta["uid"]
-            if not is_there:
-                return
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            with suppress(ConnectionFailed):
+                response = self.api.send_all([Request(_path_of(job))])[0]
+                error = response.error()
+                if error and error.status in (401, 403):
+                    raise error
+                is_other = not error and decoding.metadata(response.json()).get("uid") != meta["uid"]
+                if is_other or response.status == 404:
+                    return
+            time.sleep(_POLL_SECONDS)
         raise TimedOut(f"The old job {meta['name']} is not gone after {timeout:g} s: a finalizer may keep it.")
 
     def _path(self, kind: Kind, namespace: str | None, suffix: str = "") -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from dljob.errors import NotCreated
 from dljob.events import event_rows
 from dljob.kinds import Resource
 from dljob.view import FAILED, FINAL, INVALID, QUEUED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED, JobView
@@ -139,12 +140,20 @@ class JobTable:
 
 
 def structured(data: Any, form: str) -> str:
-    """JSON or YAML, in ASCII: both escape every other character."""
-    if form == "json":
-        return json.dumps(data, indent=2)
-    import yaml  # here: few commands need it
+    """JSON or YAML, in ASCII: both escape every other character. What is nested deeply comes on one line, as JSON."""
+    try:
+        if form == "json":
+            return json.dumps(data, indent=2)
+        import yaml  # here: few commands need it
 
-    return str(yaml.safe_dump(data, sort_keys=False, width=120)).rstrip()
+        return str(yaml.safe_dump(data, sort_keys=False, width=120)).rstrip()
+    except RecursionError:
+        return json.dumps(data)  # YAML too
+
+
+def rescue(error: NotCreated) -> str:
+    """What a user needs in order to create the deleted job."""
+    return f"Keep this manifest, and create the job with `dljob submit -f FILE`:\n{structured(error.manifest, 'yaml')}"
 
 
 def described(job: JobView, raw: Resource, pods: Sequence[Resource], events: Sequence[str]) -> list[str]:

@@ -133,6 +133,10 @@ class Cluster:
         if "=" not in query.get("labelSelector", "="):
             query.pop("labelSelector")
         if "dryRun" in query:
+            namespace, name = body["metadata"]["namespace"], body["metadata"].get("name")
+            if method == "POST" and name in self.fake.objects.get((namespace, self._plural(exchange.path) or ""), {}):
+                exchange.answer(failure(409, "AlreadyExists", f"{name} already exists").content, 409)
+                return
             exchange.answer({**body, "metadata": {"uid": "of-a-dry-run", **body["metadata"]}})
             return
         if kind.startswith("application/apply-patch"):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from .conftest import PTJS, Cluster
-from .test_client import MANIFEST
+from .test_client import MANIFEST, refuse_creation
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -157,6 +157,33 @@ def test_the_commands_that_change_jobs(cluster: Cluster, capsys: pytest.CaptureF
     assert run(capsys, "restart", "a")[1] == f"{key} restarted\n"
     assert run(capsys, "delete", "a")[1] == f"{key} deleted\n"
     assert cluster.fake.objects[PTJS] == {}
+
+
+def test_the_manifest_of_a_job_that_cannot_be_created_again_is_printed(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.end(cluster.job("a"))
+    refuse_creation(cluster)
+    code, out, err = run(capsys, "restart", "a")
+    first, second, text = err.split("\n", 2)
+    assert (code, out) == (1, "") and "was deleted, and could not be created again" in first
+    assert second == "Keep this manifest, and create the job with `dljob submit -f FILE`:"
+    assert yaml.safe_load(text)["metadata"] == {"name": "a", "namespace": "team"}
+
+
+def test_what_is_nested_too_deeply_is_a_sentence(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = [deep]
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps({**MANIFEST, "spec": deep}))
+    code, _, err = run(capsys, "submit", "-f", str(file), "--diff", "--dry-run", "server")
+    assert (code, err) == (1, "error: The API server's answer, or a manifest, is nested too deeply.\n")
+    for form in ("yaml", "json"):
+        assert yaml.safe_load(output.structured({"b": 1}, form)) == {"b": 1}
+        assert json.loads(output.structured(deep, form)) == deep
 
 
 def test_submit(cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

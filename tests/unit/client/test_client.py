@@ -253,6 +253,55 @@ def test_an_ended_job_is_created_again_by_a_restart(cluster: Cluster) -> None:
     assert (made["metadata"]["labels"], made["spec"], seen.state) == ({"team": "x"}, job["spec"], view.CREATED)
 
 
+def refuse_creation(cluster: Cluster) -> None:
+    """From the next deletion on."""
+    answer = cluster._answer  # noqa: SLF001
+
+    def answers(exchange: Exchange) -> None:
+        if exchange.method == "DELETE":
+            cluster.denied.add("POST pytorchjobs")
+        answer(exchange)
+
+    cluster._answer = answers  # type: ignore[method-assign]  # noqa: SLF001
+
+
+def test_a_job_that_could_not_be_created_is_not_deleted(cluster: Cluster) -> None:
+    cluster.end(cluster.job("a"))
+    cluster.denied = {"POST pytorchjobs"}
+    with pytest.raises(errors.ApiError, match=r"The job pytorchjobs\.kubeflow\.org/a was not deleted") as caught:
+        cluster.client().restart("a")
+    assert caught.value.status == 403
+    assert "a" in cluster.fake.objects[PTJS] and "DELETE" not in {one.method for one in cluster.requests}
+
+
+def test_a_job_that_cannot_be_created_again_is_not_lost(cluster: Cluster) -> None:
+    job = cluster.job("a", metadata={"labels": {"team": "x"}})
+    cluster.end(job)
+    refuse_creation(cluster)
+    with pytest.raises(errors.NotCreated, match="was deleted, and could not be created again: pods is") as caught:
+        cluster.client().restart("a")
+    metadata = {"name": "a", "namespace": "team", "labels": {"team": "x"}}
+    assert caught.value.manifest == {**{k: job[k] for k in ("apiVersion", "kind", "spec")}, "metadata": metadata}
+
+
+def test_a_job_with_a_finalizer_is_not_lost(cluster: Cluster) -> None:
+    cluster.end(cluster.job("a", metadata={"finalizers": ["example.com/keep"]}))
+    with pytest.raises(errors.NotCreated, match=r"The old job a is not gone after 0\.2 s") as caught:
+        cluster.client().restart("a", timeout=0.2)
+    assert caught.value.manifest["metadata"]["name"] == "a"
+
+
+def test_a_restart_that_is_interrupted_loses_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.end(cluster.job("a"))
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(client.Client, "_wait_until_gone", interrupted)
+    with pytest.raises(errors.NotCreated, match="KeyboardInterrupt"):
+        cluster.client().restart("a")
+
+
 def test_delete(cluster: Cluster) -> None:
     cluster.job("a")
     cluster.client().delete("a")

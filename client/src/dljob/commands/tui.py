@@ -7,6 +7,7 @@ import sys
 
 from dljob.client import Client
 from dljob.errors import Refused
+from dljob.output import printable, rescue
 
 
 def run(given: argparse.Namespace, client: Client) -> int:
@@ -23,4 +24,6 @@ def run(given: argparse.Namespace, client: Client) -> int:
     client.list(given.kind, **where)  # what is wrong is an error here, and not a line in the view
     app = JobsApp(client, lambda stop: client.watch(given.kind, stop=stop, **where))
     app.run()
+    for error in app.lost:
+        print(f"error: {printable(error)}\n{rescue(error)}", file=sys.stderr)
     return app.return_code or 0

@@ -12,7 +12,7 @@ from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
 from dljob.client import Change, Client
-from dljob.errors import DljobError
+from dljob.errors import DljobError, NotCreated
 from dljob.output import printable
 from dljob.tui.board import SHOWN, Board, cells
 from dljob.tui.confirm import Confirm
@@ -65,6 +65,8 @@ class JobsApp(App[None]):
         super().__init__()
         self.client = client
         self.board = Board()
+        self.lost: list[NotCreated] = []
+        """Jobs that were deleted and not created again."""
         self._watch = watch
         self._feed: Feed[Change] | None = None
         self._line = Input(placeholder="words that all must match; ns:, user:, state: for a column", id="filter")
@@ -222,6 +224,9 @@ class JobsApp(App[None]):
         try:
             getattr(self.client, verb)(job.key, namespace=job.namespace)
             self._said = f"{job.key}: {verb} is done."
+        except NotCreated as e:
+            self.lost.append(e)
+            self._said = f"{e} Its manifest is printed when you leave."
         except DljobError as e:
             self._said = f"{job.key}: {e}"
 
