@@ -224,7 +224,7 @@ class Client:
         job has ended or ``stop()`` is true. ``tell`` gets a sentence for each log that cannot be read. Raises NotFound
         where there is no log yet.
         """
-        from dljob.logs import absence, read, source  # here: few commands need them
+        from dljob.logs import absence, line, read, source  # here: few commands need them
         from dljob.logs import follow as follow_
 
         wanted = choice or source.Choice()
@@ -238,16 +238,20 @@ class Client:
             missing = absence.Absence(view(job, pods), pods, found, wanted)
             if not (follow and missing.is_passing):
                 raise NotFound(missing.sentence)
-        places: dict[source.Key, read.Place] = {}
-        yield from read.read(self.api, there, wanted, tell, places)
-        if follow:
-            meta = job["metadata"]
-            pods_path = _core("pods", meta.get("namespace"))
-            watches = {
-                follow_.JOB: Request(_path_of(job, named=False), _one(meta["name"])),
-                **{one: Request(pods_path, {"labelSelector": one}) for one in pod_selectors(job)},
-            }
-            yield from follow_.Follower(self.api, job, watches, wanted, places, tell, stop).lines()
+
+        def lines() -> Iterator[LogLine]:
+            places: dict[source.Key, read.Place] = {}
+            yield from read.read(self.api, there, wanted, tell, places)
+            if follow:
+                meta = job["metadata"]
+                pods_path = _core("pods", meta.get("namespace"))
+                watches = {
+                    follow_.JOB: Request(_path_of(job, named=False), _one(meta["name"])),
+                    **{one: Request(pods_path, {"labelSelector": one}) for one in pod_selectors(job)},
+                }
+                yield from follow_.Follower(self.api, job, watches, wanted, places, tell, stop).lines()
+
+        yield from line.after(lines(), wanted.after) if wanted.after else lines()
 
     def watch(  # noqa: PLR0913
         self,

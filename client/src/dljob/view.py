@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -76,6 +76,35 @@ class Durations:
     """From then until it ran."""
     running: float | None = None
     """From then until it ended, or until now. Where the begin of running is not recorded, starting is included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a job changed, as far as its objects tell: all that its age and its durations need."""
+
+    created: datetime | None
+    started: datetime | None
+    ran: datetime | None
+    ended: datetime | None
+
+    def age(self, now: datetime) -> float:
+        """Seconds since the creation."""
+        return (now - self.created).total_seconds() if self.created else 0.0
+
+    def durations(self, state: str, now: datetime) -> Durations:
+        """Of a job in this state."""
+        if self.created is None:
+            return Durations()
+        if state in (QUEUED, SUSPENDED):  # of a job that was stopped, the start is that of its last run
+            return Durations(queued=_between(self.created, now))
+        if self.started is None:
+            return Durations(queued=_between(self.created, self.ended or now))
+        queued = _between(self.created, self.started)
+        if state in (CREATED, STARTING):
+            return Durations(queued, _between(self.started, now))
+        if self.ran is None:
+            return Durations(queued, None, _between(self.started, self.ended or now))
+        return Durations(queued, _between(self.started, self.ran), _between(self.ran, self.ended or now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +191,7 @@ def view(job: Resource, pods: Iterable[Resource] = (), now: datetime | None = No
     own = [pod for pod in pods if belongs(pod, job)]
     state = _state(job, status)
     labels = {str(key): str(value) for key, value in _map(meta.get("labels")).items()}
-    created = time_of(meta.get("creationTimestamp"))
+    times = _times(meta, status, state)
     return JobView(
         api_version=str(job.get("apiVersion")),
         kind=kind.kind,
@@ -180,13 +209,23 @@ def view(job: Resource, pods: Iterable[Resource] = (), now: datetime | None = No
         queue=labels.get(QUEUE_LABEL)
         or _text(_map(_map(_map(job.get("spec")).get("runPolicy")).get("schedulingPolicy")).get("queue")),
         nodes=tuple(sorted({_text(_map(pod.get("spec")).get("nodeName")) for pod in own} - {""})),
-        age=(now - created).total_seconds() if created else 0.0,
-        durations=_durations(status, created, state, now),
+        age=times.age(now),
+        durations=times.durations(state, now),
         failure=_failure(status, own, kind.container_of(job)) if state in (FAILED, INVALID) else None,
         owner=_owner(meta),
         user=_user(meta),
         labels=labels,
     )
+
+
+def times_of(job: Resource, state: str) -> Times:
+    """When a job, whose view has this state, changed; with it :func:`aged` needs no object."""
+    return _times(_map(job.get("metadata")), _map(job.get("status")), state)
+
+
+def aged(seen: JobView, times: Times, now: datetime) -> JobView:
+    """The view of a job that has not changed, as of ``now``."""
+    return replace(seen, age=times.age(now), durations=times.durations(seen.state, now))
 
 
 def belongs(pod: Resource, job: Resource) -> bool:
@@ -449,31 +488,16 @@ def _main(pod: Resource, container: str) -> list[Resource]:
     return [one for one in statuses if one.get("name") == name] or statuses
 
 
-def _durations(status: Resource, created: datetime | None, state: str, now: datetime) -> Durations:
-    if created is None:
-        return Durations()
-    started = time_of(status.get("startTime"))
-    if state in (QUEUED, SUSPENDED):  # of a job that was stopped, startTime is that of its last run
-        return Durations(queued=_between(created, now))
+def _times(meta: Resource, status: Resource, state: str) -> Times:
     conditions = {str(one.get("type")): one for one in _conditions(status)}
-    outcome = conditions.get(SUCCEEDED if state == SUCCEEDED else FAILED, {}) if state in FINAL else {}
-    ended = (
-        (time_of(status.get("completionTime")) or time_of(outcome.get("lastTransitionTime")))
-        if state in FINAL
-        else None
-    )
-    if started is None:
-        return Durations(queued=_between(created, ended or now))
-    queued = _between(created, started)
+    ended = None
+    if state in FINAL:
+        outcome = conditions.get(SUCCEEDED if state == SUCCEEDED else FAILED, {})
+        ended = time_of(status.get("completionTime")) or time_of(outcome.get("lastTransitionTime"))
     ran = conditions.get(RUNNING, {})
-    ran_at = time_of(ran.get("lastTransitionTime"))
-    if ran.get("status") != "True":  # the operators of v1 overwrite the time when it ends
-        ran_at = None
-    if state in (CREATED, STARTING):
-        return Durations(queued, _between(started, now))
-    if ran_at is None:
-        return Durations(queued, None, _between(started, ended or now))
-    return Durations(queued, _between(started, ran_at), _between(ran_at, ended or now))
+    # the operators of v1 overwrite the time when it ends
+    ran_at = time_of(ran.get("lastTransitionTime")) if ran.get("status") == "True" else None
+    return Times(time_of(meta.get("creationTimestamp")), time_of(status.get("startTime")), ran_at, ended)
 
 
 def _between(start: datetime, end: datetime) -> float:

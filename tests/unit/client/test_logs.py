@@ -58,6 +58,24 @@ def test_what_is_wanted_of_them(cluster: Cluster) -> None:
         list(client.logs("a", choice=Choice(previous=True)))
 
 
+def test_the_lines_after_a_time(cluster: Cluster) -> None:
+    """The API server counts in full seconds; a piece of a long line goes with it."""
+    job = cluster.job("a")
+    cluster.worker(job, 0).write(1, "one", "two", "three", "x" * 3_000_000)
+    cluster.worker(job, 1).write(2, "four")
+    choice = Choice(after="2026-11-29T11:00:01.001+01:00", tail=100, since_seconds=5)
+    lines = list(cluster.client().logs("a", choice=choice))
+    assert (lines[0].text, lines[-1].text, "".join(line.text for line in lines[1:-1])) == (
+        "three",
+        "four",
+        "x" * 3_000_000,
+    )
+    assert cluster.requests[-1].query["sinceTime"] == "2026-11-29T10:00:01Z"
+    assert cluster.requests[-1].query["tailLines"] == "100" and "sinceSeconds" not in cluster.requests[-1].query
+    late = Choice(after="2026-11-29T10:00:01.003Z")
+    assert texts(cluster.client().logs("a", choice=late)) == ["worker-1 four"]
+
+
 def test_a_long_line_comes_in_pieces_and_nothing_is_lost(cluster: Cluster) -> None:
     job = cluster.job("a")
     log = cluster.worker(job, 0)
@@ -230,6 +248,45 @@ def test_a_connection_that_breaks_goes_on_without_a_line_twice(cluster: Cluster,
     assert following.lines == [f"worker-0 {text}" for text in ("one", "two", "three", "four", "five")]
     end(cluster, job)
     assert following.ended()
+
+
+def test_it_goes_on_after_a_time(cluster: Cluster, follow: Any) -> None:
+    job = cluster.job("a")
+    log = cluster.worker(job, 0)
+    log.write(1, "old", "missed")
+    following = follow(Choice(after="2026-11-29T10:00:01.000000000Z", tail=5000))
+    until(lambda: log.is_followed)
+    log.write(2, "new")
+    cluster.worker(job, 1).write(2, "other")
+    until(lambda: sorted(following.lines) == ["worker-0 missed", "worker-0 new", "worker-1 other"])
+    end(cluster, job)
+    assert following.ended()
+    assert len(following.lines) == 3
+
+
+def test_it_goes_on_after_events_that_are_nonsense(cluster: Cluster, follow: Any) -> None:
+    job = cluster.job("a")
+    log = cluster.worker(job, 0)
+    original, seen = cluster._watch, []  # noqa: SLF001
+
+    def watch(exchange: Any, plural: str) -> None:
+        exchange.begin_stream()
+        for line in (b"{", b"[]", b"null", b'{"type": "ADDED"}', b'{"type": "ADDED", "object": {}}', b"[" * 5000):
+            exchange.send(line + b"\n")
+        no_kind = {"metadata": {"name": "a", "namespace": "team", "uid": "uid-of-a"}}
+        exchange.line({"type": "MODIFIED", "object": no_kind})
+        exchange.begin_stream = lambda: None
+        seen.append(plural)
+        original(exchange, plural)
+
+    cluster._watch = watch  # type: ignore[method-assign]  # noqa: SLF001
+    following = follow()
+    until(lambda: log.is_followed)
+    log.write(1, "one")
+    until(lambda: following.lines == ["worker-0 one"])
+    end(cluster, job)
+    assert following.ended()
+    assert sorted(seen) == ["pods", "pods", "pytorchjobs"]
 
 
 def test_with_tail_0_it_begins_now(cluster: Cluster, follow: Any) -> None:

@@ -363,6 +363,29 @@ def test_any_object_has_a_view(kind: kinds.Kind, fields: Resource) -> None:
     assert view.view(job, [fields], now=NOW).state in view.STATES
 
 
+@given(
+    st.sampled_from(kinds.ALL),
+    st.fixed_dictionaries({"spec": ANYTHING, "status": ANYTHING}),
+    st.sampled_from([None, "nonsense", "2026-01-02T12:00:00Z"]),
+)
+def test_a_view_grows_older_without_its_object(kind: kinds.Kind, fields: Resource, created: str | None) -> None:
+    job = {"apiVersion": f"{kind.group}/v1", "kind": kind.kind, "metadata": {"creationTimestamp": created}, **fields}
+    _expect_the_same_later(job)
+
+
+@pytest.mark.parametrize("types", [(), ("Running",), ("Running", "Succeeded"), ("Failed",), ("Created", "Suspended")])
+@pytest.mark.parametrize("start", [{}, {"startTime": stamp(-40)}])
+@pytest.mark.parametrize("end", [{}, {"completionTime": stamp(-10)}])
+def test_a_view_of_each_state_grows_older(types: tuple[str, ...], start: Resource, end: Resource) -> None:
+    conditions = [{"type": one, "status": "True", "lastTransitionTime": stamp(-20)} for one in types]
+    _expect_the_same_later(of_v1(*conditions, **start, **end))
+
+
+def _expect_the_same_later(job: Resource) -> None:
+    seen, later = view.view(job, now=NOW), NOW + timedelta(hours=1)
+    assert view.aged(seen, view.times_of(job, seen.state), later) == view.view(job, now=later)
+
+
 def test_the_folder_of_examples_is_where_this_file_looks() -> None:
     assert {kinds.kind_of(job).framework for job in OWN_KINDS.values()} == set(FRAMEWORKS)
     assert isinstance(view.view(of_v1()), JobView) and Path(ROOT / "examples").is_dir()

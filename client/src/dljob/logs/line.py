@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -55,6 +56,18 @@ def moment(time: str) -> Moment:
             return EARLIEST
         seconds = there.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return seconds, fraction.ljust(9, "0")
+
+
+def after(lines: Iterable[LogLine], time: str) -> Iterator[LogLine]:
+    """The lines that were written after ``time``; what has no time of its own goes with the line before it."""
+    limit = moment(time)
+    is_later: dict[tuple[str, str], bool] = {}
+    for line in lines:
+        key = line.pod, line.container
+        if line.time:
+            is_later[key] = moment(line.time) > limit
+        if is_later.get(key, True):
+            yield line
 
 
 _REMOVED = b"unable to retrieve container logs for "

@@ -8,6 +8,7 @@ from typing import Any
 
 from dljob.api import Request
 from dljob.kinds import FIRST_CONTAINER, Resource, kind_of
+from dljob.logs.line import moment
 from dljob.view import replica_of
 
 WAITING, RUNNING, TERMINATED = "waiting", "running", "terminated"
@@ -32,6 +33,8 @@ class Choice:
     previous: bool = False
     """Of the instance of each container before the current one."""
     since_seconds: int | None = None
+    after: str = ""
+    """Only lines that were written after this time, RFC 3339."""
     tail: int | None = None
     """Lines of each container."""
 
@@ -69,7 +72,9 @@ class Source:
         if since:
             query["sinceTime"] = since
         elif not whole:
-            if choice.since_seconds is not None:
+            if choice.after:
+                query["sinceTime"] = f"{moment(choice.after)[0]}Z"  # of the log's lines; the rest is left out later
+            elif choice.since_seconds is not None:
                 query["sinceSeconds"] = max(1, choice.since_seconds)
             if choice.tail is not None:
                 query["tailLines"] = choice.tail

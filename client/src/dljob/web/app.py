@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
@@ -19,20 +20,20 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from dljob.aio import AsyncClient
+from dljob.aio import iterate
 from dljob.client import Client
-from dljob.errors import ApiError, DljobError, NotFound, Refused
+from dljob.errors import ApiError, DljobError, NotCreated, NotFound, Refused
 from dljob.events import event_rows
 from dljob.kinds import Resource
-from dljob.logs import Choice, LogLine
-from dljob.logs.show import harmless
+from dljob.logs import Choice
 from dljob.matching import matches
-from dljob.output import SORT_KEYS, printable, structured
+from dljob.output import SORT_KEYS, structured
 from dljob.view import FINAL, SUSPENDED, JobView, view
 from dljob.web import rendering
 from dljob.web.chart import shares, timeline
 from dljob.web.forms import fields, same
 from dljob.web.guard import Guard, Keys
+from dljob.web.lines import MOST, Last, Line, shown, time_in
 from dljob.web.live import LiveJobs
 from dljob.web.rendering import link, static
 from dljob.web.viewer import LocalViewer, NoNamespace, Scope, Viewer, viewer_of
@@ -43,8 +44,10 @@ PAGE = 100
 """Jobs of a page of the overview."""
 TAIL = 500
 """Lines of each container with which the page of the logs begins."""
-MOST_LINES = 5000
-"""Lines of the page of the logs without JavaScript."""
+AHEAD = 50
+"""Lines that are read ahead for a browser that takes them slowly."""
+SMALL, LARGE = 100_000, 500_000
+"""Bytes of a job up to which its page shows the YAML, and up to which a page of its own does."""
 ACTIONS = {
     "suspend": "Its pods are deleted, and it starts anew when it is resumed.",
     "resume": "It starts.",
@@ -57,6 +60,8 @@ _HEARTBEAT = 15.0
 """Seconds after which a quiet stream shows that it is alive."""
 _UNBUFFERED = {"X-Accel-Buffering": "no"}
 """So that nginx passes a stream on."""
+_UNREADABLE = "The logs cannot be read at the moment."
+_log = logging.getLogger(__name__)
 _AGAIN = 5.0
 """Seconds after which a stream asks again whether its viewer may still see it."""
 
@@ -78,6 +83,7 @@ class Pages:
             Route("/live", self.changes),
             Route(job, self._answered(self.job)),
             Route(f"{job}/live", self.changes),
+            Route(f"{job}/yaml", self._answered(self.yaml)),
             Route(f"{job}/logs", self._answered(self.logs)),
             Route(f"{job}/logs/live", self.live_logs),
             Route(f"{job}/{{action}}", self._answered(self.ask), methods=["GET"]),
@@ -143,26 +149,38 @@ class Pages:
             events=event_rows(around.events),
             warnings=around.warnings,
             unread=", ".join(sorted({one.right for one in read.unread})),
-            yaml=structured(_without_noise(found), "yaml"),
+            yaml="" if request.headers.get("X-Live") else _yaml(found, SMALL),
             actions=_actions(seen),
             version=_version(request),
         )
+
+    def yaml(self, request: Request) -> Response:
+        """The manifest of a job that is too large for its page."""
+        found = self._object(request)
+        job = view(found)
+        text = _yaml(found, LARGE)
+        if not text:
+            command = f"kubectl get {job.key} -n {job.namespace} -o yaml"
+            raise Refused(f"The job {job.key} is too large for a page: {command} prints it.")
+        return self._page(request, "yaml.html", job=job, yaml=text)
 
     def logs(self, request: Request) -> Response:
         """The last lines of all replicas."""
         client = viewer_of(request).client
         job = view(self._object(request))
-        lines: list[Any] = []
+        lines = Last()
         said: list[str] = []
         pattern = request.query_params.get("q", "")
+        since = ""
         try:
             for line in client.logs(job.key, namespace=job.namespace, choice=Choice(tail=TAIL), tell=said.append):
+                since = time_in(line.time) or since
                 if pattern.lower() in line.text.lower():
-                    lines.append(line)
+                    lines.add(shown(line))
         except NotFound as e:
             said.append(str(e))
         return self._page(
-            request, "logs.html", job=job, lines=lines[-MOST_LINES:], said=said, pattern=pattern, tail=TAIL
+            request, "logs.html", job=job, lines=lines, said=said, pattern=pattern, tail=TAIL, most=MOST, since=since
         )
 
     def ask(self, request: Request) -> Response:
@@ -219,24 +237,35 @@ class Pages:
         return StreamingResponse(events(), media_type="text/event-stream", headers=_UNBUFFERED)
 
     async def live_logs(self, request: Request) -> Response:
-        """Server-sent events: a line of a log each, from now on."""
+        """Server-sent events: a line of a log each.
+
+        They go on after the time ``since``, or after the last one that a browser whose connection broke has got. An
+        empty ``since`` stands for the end of each log, and without any they begin now.
+        """
         viewer, names = viewer_of(request), request.path_params
         namespace, key = names["namespace"], f"{names['resource']}/{names['name']}"
-        lines = AsyncClient(client=viewer.client).logs(key, namespace=namespace, choice=Choice(tail=0), follow=True)
+        choice = _choice(request)
+
+        def read(stop: Callable[[], bool]) -> Iterator[Line]:
+            return map(shown, viewer.client.logs(key, namespace=namespace, choice=choice, follow=True, stop=stop))
 
         async def events() -> AsyncIterator[str]:
             yield ": begin\n\n"
+            over = "ended"
             try:
-                async with aclosing(_while_allowed(lines, viewer, namespace)) as allowed:
+                async with aclosing(_while_allowed(iterate(read, AHEAD), viewer, namespace)) as allowed:
                     async for line in allowed:
                         if line is None:
                             yield ": alive\n\n"
                         else:
-                            shown = {"replica": printable(line.replica), "text": harmless(line.text)}
-                            yield f"data: {json.dumps(shown)}\n\n"
-            except DljobError as e:
-                yield f"event: said\ndata: {json.dumps(str(e))}\n\n"
-            yield "event: over\ndata: \n\n"
+                            id_ = f"id: {line.time}\n" if line.time else ""
+                            yield f"{id_}data: {json.dumps({'replica': line.replica, 'text': line.text})}\n\n"
+            except Exception as e:  # a browser would begin anew at once, again and again
+                over = ""
+                if not isinstance(e, DljobError):
+                    _log.exception(_UNREADABLE)
+                yield f"event: said\ndata: {json.dumps(str(e) if isinstance(e, DljobError) else _UNREADABLE)}\n\n"
+            yield f"event: over\ndata: {over}\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream", headers=_UNBUFFERED)
 
@@ -252,9 +281,13 @@ class Pages:
                     return self._page(request, "error.html", 403, sentence="This form is not of this page.")
             try:
                 return await run_in_threadpool(answer, request)
+            except NotCreated as e:
+                return self._page(request, "error.html", 502, sentence=str(e), manifest=structured(e.manifest, "yaml"))
             except DljobError as e:
                 status = e.status if isinstance(e, ApiError) else 404 if isinstance(e, NotFound) else 502
                 return self._page(request, "error.html", status if 400 <= status < 600 else 502, sentence=str(e))
+            except RecursionError:
+                return self._page(request, "error.html", 502, sentence="The job is nested too deeply to be shown.")
 
         return answers
 
@@ -268,11 +301,9 @@ class Pages:
         return HTMLResponse(rendering.text(template, **of_viewer, **values), status)
 
 
-async def _while_allowed(
-    lines: AsyncIterator[LogLine], viewer: Viewer, namespace: str
-) -> AsyncGenerator[LogLine | None]:
+async def _while_allowed(lines: AsyncGenerator[Line], viewer: Viewer, namespace: str) -> AsyncGenerator[Line | None]:
     """The lines, and ``None`` after each quiet ``_HEARTBEAT``; ends with a sentence once the viewer may not read on."""
-    waiting: asyncio.Task[LogLine] | None = None
+    waiting: asyncio.Task[Line] | None = None
     asked = heard = time.monotonic()
     try:
         while True:
@@ -299,12 +330,21 @@ async def _while_allowed(
         if waiting:
             waiting.cancel()
             await asyncio.wait({waiting})
-        await cast(AsyncGenerator[LogLine], lines).aclose()
+        await lines.aclose()
 
 
-async def _next(lines: AsyncIterator[LogLine]) -> LogLine:
+async def _next(lines: AsyncGenerator[Line]) -> Line:
     """A coroutine, as a task needs it."""
     return await anext(lines)
+
+
+def _choice(request: Request) -> Choice:
+    """From where a stream of logs begins."""
+    given = request.query_params.get("since")
+    after = time_in(request.headers.get("Last-Event-ID", "")) or time_in(given or "")
+    if after:
+        return Choice(after=after, tail=MOST)
+    return Choice(tail=TAIL if given == "" else 0)
 
 
 def _version(request: Request) -> str:
@@ -328,9 +368,14 @@ def _actions(job: JobView) -> Sequence[str]:
     return ("resume" if job.state == SUSPENDED else "suspend", "restart", "delete")
 
 
-def _without_noise(job: Resource) -> Resource:
+def _yaml(job: Resource, most: int) -> str:
+    """The manifest; "" for a job of more bytes, or nested too deeply."""
     metadata = {name: value for name, value in job["metadata"].items() if name != "managedFields"}
-    return {**job, "metadata": metadata}
+    found = {**job, "metadata": metadata}
+    try:
+        return structured(found, "yaml") if len(json.dumps(found)) <= most else ""
+    except RecursionError:
+        return ""
 
 
 def application() -> ASGIApp:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from dljob import kinds
 from dljob.client import Change, Client
 from dljob.errors import DljobError
-from dljob.kinds import Resource
-from dljob.view import JobView, view
+from dljob.view import JobView, Times, aged, times_of
 
 AGAIN_SECONDS = 5.0
 Watch = Callable[[Callable[[], bool]], Iterator[Change | None]]
 """Yields changes until its argument is true, and ``None`` after each list."""
+_Key = tuple[str, str, str]
+"""Namespace, resource and name."""
 _number = itertools.count()
+_log = logging.getLogger(__name__)
 
 
 class LiveJobs:
@@ -24,8 +28,9 @@ class LiveJobs:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._lock = threading.Lock()
-        self._jobs: dict[str, Resource] = {}
-        self._versions: dict[tuple[str, str, str], str] = {}
+        self._jobs: dict[_Key, tuple[JobView, Times]] = {}
+        """Without the objects, whose templates may be large."""
+        self._versions: dict[_Key, str] = {}
         self._stopped = threading.Event()
         self._name = next(_number)
         self._changes = 0
@@ -39,7 +44,8 @@ class LiveJobs:
         self._is_listed.wait(timeout)
         with self._lock:
             found = list(self._jobs.values())
-        return [view(one) for one in found]
+        now = datetime.now(UTC)
+        return [aged(seen, times, now) for seen, times in found]
 
     @property
     def version(self) -> str:
@@ -60,41 +66,51 @@ class LiveJobs:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            listed: set[str] | None = set()
             try:
-                for change in self._watch(self._stopped.is_set):
-                    if change:
-                        self._apply(change)
-                        if listed is not None:
-                            listed.add(change.job.uid)
-                    elif listed is not None:  # what went while no watch ran
-                        self._keep(listed)
-                        listed = None
+                self._follow()
             except DljobError as e:
                 self._fail(str(e))
-                self._stopped.wait(AGAIN_SECONDS)
+            except Exception:  # the thread is needed as long as there are pages
+                sentence = "The jobs cannot be read at the moment."
+                if self.error != sentence:
+                    _log.exception(sentence)
+                self._fail(sentence)
+            else:
+                continue
+            self._stopped.wait(AGAIN_SECONDS)
+
+    def _follow(self) -> None:
+        listed: set[_Key] | None = set()
+        for change in self._watch(self._stopped.is_set):
+            if change:
+                self._apply(change)
+                if listed is not None:
+                    listed.add(_key(change.job))
+            elif listed is not None:  # what went while no watch ran
+                self._keep(listed)
+                listed = None
 
     def _fail(self, sentence: str) -> None:
         self.error = sentence
         self._changes += 1
         self._is_listed.set()
 
-    def _keep(self, uids: set[str]) -> None:
+    def _keep(self, keys: set[_Key]) -> None:
         with self._lock:
-            for uid in [one for one in self._jobs if one not in uids]:
-                self._versions.pop(_key(self._jobs.pop(uid)), None)
+            for key in self._jobs.keys() - keys:
+                del self._jobs[key], self._versions[key]
             self.error = ""
             self._changes += 1
         self._is_listed.set()
 
     def _apply(self, change: Change) -> None:
-        key = _key(change.object)
+        key = _key(change.job)
         with self._lock:
             if change.type == "DELETED":
-                self._jobs.pop(change.job.uid, None)
+                self._jobs.pop(key, None)
                 self._versions.pop(key, None)
             else:
-                self._jobs[change.job.uid] = change.object
+                self._jobs[key] = change.job, times_of(change.object, change.job.state)
                 self._versions[key] = str(change.object["metadata"].get("resourceVersion", ""))
             self._changes += 1
 
@@ -105,6 +121,5 @@ def of_user(client: Client, *, all_namespaces: bool = True) -> LiveJobs:
     return LiveJobs(lambda stop: client.follow(kinds.ALL, where, stop=stop))
 
 
-def _key(job: Resource) -> tuple[str, str, str]:
-    metadata = job["metadata"]
-    return str(metadata.get("namespace")), kinds.kind_of(job).resource, str(metadata["name"])
+def _key(job: JobView) -> _Key:
+    return job.namespace, job.resource, job.name

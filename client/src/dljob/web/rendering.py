@@ -31,12 +31,14 @@ _templates = Environment(
 _templates.filters |= {
     "printable": printable, "duration": duration, "size": size, "harmless": harmless, "link": link,
 }  # fmt: skip
+_ABSENT = {"title": "", "form_key": "", "may_leave": False, "manifest": ""}
+"""Values that pages may have."""
 _templates.globals |= {"width": WIDTH}
 
 
 def text(template: str, **values: Any) -> str:
-    """The page; ``title``, ``form_key`` and ``may_leave`` are of the viewer, and "" or false without one."""
-    return _templates.get_template(template).render({"title": "", "form_key": "", "may_leave": False, **values})
+    """The page; ``title``, ``form_key`` and ``may_leave`` are of the viewer, ``manifest`` is of an error."""
+    return _templates.get_template(template).render({**_ABSENT, **values})
 
 
 def static() -> Mount:

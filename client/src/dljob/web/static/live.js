@@ -22,43 +22,53 @@ function isSelecting(live) {
   return !selection.isCollapsed && live.contains(selection.anchorNode);
 }
 
-// Says once that a page is no longer kept up to date.
-function stopped(beside) {
+// Says once why a page is no longer kept up to date.
+function stopped(beside, sentence = "This page is no longer kept up to date: reload it.") {
   if (document.getElementById("stopped")) return;
   const text = document.createElement("p");
   text.id = "stopped";
   text.className = "warning";
   text.setAttribute("role", "alert");
-  text.textContent = "This page is no longer kept up to date: reload it.";
+  text.textContent = sentence;
   beside.before(text);
 }
 
 function followPage(live) {
   let version = live.dataset.version;
   let reading = false;
+  let over = false;
+  const events = new EventSource(live.dataset.source);
   const wanted = () => `${version} ${location.href}`;
   let shown = wanted();
+  function stop(sentence) {
+    over = true;
+    events.close();
+    stopped(live, sentence);
+  }
   async function read() {
-    if (reading || document.hidden || shown === wanted()) return;
+    if (over || reading || document.hidden || shown === wanted()) return;
     reading = true;
     const next = wanted();
     try {
-      const response = await fetch(location.href, { headers: { "X-Live": "1" } });
-      if (response.ok && !isSelecting(live)) {
+      const response = isSelecting(live) ? null : await fetch(location.href, { headers: { "X-Live": "1" } });
+      if (response && !response.ok) {
+        stop(response.status === 404 ? "This job is gone." : undefined);
+      } else if (response) {
         const page = new DOMParser().parseFromString(await response.text(), "text/html");
         const fresh = page.getElementById("live");
-        if (fresh) replace(live, fresh);
-        shown = next;
+        if (!isSelecting(live)) {
+          if (fresh) replace(live, fresh);
+          shown = next;
+        }
       }
     } catch (error) {
       console.warn(error);
     }
     setTimeout(() => { reading = false; read(); }, PAUSE);
   }
-  const events = new EventSource(live.dataset.source);
   events.onmessage = (event) => { version = event.data; read(); };
-  events.addEventListener("over", () => { events.close(); stopped(live); });
-  events.onerror = () => { if (events.readyState === EventSource.CLOSED) stopped(live); };
+  events.addEventListener("over", () => stop());
+  events.onerror = () => { if (events.readyState === EventSource.CLOSED) stop(); };
   document.addEventListener("visibilitychange", read);
   return read;
 }
@@ -76,7 +86,7 @@ function filterWhileTyping(form, read) {
 
 function followLog(log) {
   const pattern = log.dataset.pattern.toLowerCase();
-  const events = new EventSource(log.dataset.source);
+  const events = new EventSource(`${log.dataset.source}?since=${encodeURIComponent(log.dataset.since)}`);
   const isAtEnd = () => log.scrollTop + log.clientHeight >= log.scrollHeight - 5;
   function add(replica, text) {
     const follow = isAtEnd();
@@ -92,7 +102,12 @@ function followLog(log) {
     if (line.text.toLowerCase().includes(pattern)) add(line.replica, line.text);
   };
   events.addEventListener("said", (event) => add("dljob", JSON.parse(event.data)));
-  events.addEventListener("over", () => events.close());
+  function stop(sentence) {
+    events.close();
+    stopped(log, sentence);
+  }
+  events.addEventListener("over", (event) => stop(event.data === "ended" ? "The job has ended, and so has its log." : undefined));
+  events.onerror = () => { if (events.readyState === EventSource.CLOSED) stop(); };
 }
 
 const live = document.getElementById("live");
