@@ -29,7 +29,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 PROGRESS = (
-    "completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "recentRestarts", "batchJobs", "specHash",
+    "completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "recentRestarts", "batchJobs",
+    "specHash",
 )  # fmt: skip
 """The fields of the status that a suspended job loses."""
 
