@@ -178,7 +178,9 @@ def _later(text: str, seconds: int) -> str:
 def _with_shifted_consequences(text: str, seconds: int) -> str:
     """Their ends are given relative to that of the loss, and none is older than :data:`OLDEST`."""
     status = json.loads(text)
-    loss = status["lastLoss"]
+    loss = status.get("lastLoss") or {}
+    if "consequences" not in loss:
+        return text
     moment = clock.parse(loss["time"])
     assert moment is not None
     before = int((moment - NOW).total_seconds())
