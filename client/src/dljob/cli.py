@@ -100,6 +100,7 @@ def parser() -> argparse.ArgumentParser:
     logs.add_argument("--since", type=_seconds, metavar="TIME", help="only lines of the last 30s, 5m, 1h")
     logs.add_argument("--tail", type=_count, metavar="N", help="only the last N lines of each container")
     logs.add_argument("--grep", type=_pattern, metavar="REGEX", help="only lines in which it is found")
+    logs.add_argument("--unsorted", action="store_true", help="lines as they arrive, not in the order of time")
     logs.add_argument("--timestamps", action="store_true", help="show when each line was written")
     logs.add_argument("-o", "--output", choices=("raw", "json"), help="raw: without the replica's name")
     top = command("top", "show the GPUs, processors and memory that jobs hold and use, the largest first")

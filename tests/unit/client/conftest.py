@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ class Log:
     status: int = 200
     cut: int = 0
     """Ends the next answer without its end after so many lines, once."""
+    waits_for: threading.Event | None = None
+    """Its answers begin then."""
     is_followed: bool = False
     """Whether a reader gets what is written from now on."""
 
@@ -156,6 +159,8 @@ class Cluster:
         if log.status != 200:
             exchange.answer(failure(log.status, "Because", "because").content, log.status)
             return
+        if log.waits_for:
+            log.waits_for.wait(20)
         follow, since = exchange.query.get("follow"), exchange.query.get("sinceTime", "")[:19].encode()
         if not follow and not log.cut:
             lines = [line for line in log.lines if line[:19] >= since]

@@ -38,6 +38,19 @@ def test_the_lines_of_all_replicas_come_in_the_order_of_time(cluster: Cluster) -
     assert lines[0].time == "2026-11-29T10:00:01.000000000Z"
 
 
+def test_unsorted_the_first_line_waits_for_no_other_log(cluster: Cluster) -> None:
+    job = cluster.job("a")
+    cluster.worker(job, 0).write(1, "late 1", "late 2")
+    cluster.worker(job, 1).write(2, "early 1", "early 2")
+    begins = cluster.logs["a-worker-0/pytorch"].waits_for = threading.Event()
+    try:
+        lines = cluster.client().logs("a", choice=Choice(unsorted=True))
+        assert texts([next(lines), next(lines)]) == ["worker-1 early 1", "worker-1 early 2"]
+    finally:
+        begins.set()
+    assert texts(lines) == ["worker-0 late 1", "worker-0 late 2"]
+
+
 def test_what_is_wanted_of_them(cluster: Cluster) -> None:
     job = cluster.job("a")
     for index in (0, 1, 10):
@@ -351,6 +364,7 @@ def test_the_command(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> No
         == "2026-11-29T10:00:01.001000000Z"
     )
     assert json.loads(run(capsys, "logs", "a", "worker-0", "--tail", "1", "-o", "json")[1])["message"] == "accuracy 2"
+    assert run(capsys, "logs", "a", "worker-0", "--unsorted")[1] == out
     assert run(capsys, "logs", "b")[0] == 3
     assert run(capsys, "logs", "a", "ps")[0] == 3
 

@@ -21,6 +21,7 @@ def run(given: argparse.Namespace, client: Client, tell: Callable[[str], None]) 
         previous=given.previous,
         since_seconds=None if given.since is None else int(given.since),
         tail=given.tail,
+        unsorted=given.unsorted,
     )
     printer = Printer(
         sys.stdout,
@@ -29,8 +30,10 @@ def run(given: argparse.Namespace, client: Client, tell: Callable[[str], None]) 
         timestamps=given.timestamps,
         pattern=given.grep,
     )
+    at_once = given.follow or given.unsorted
     for line in client.logs(given.job, choice=choice, follow=given.follow, tell=tell):
         printer.print(line)
-        if given.follow:
+        if at_once:
             printer.flush()
+            at_once = given.follow  # else the first line only
     return 0

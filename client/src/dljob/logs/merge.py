@@ -64,6 +64,32 @@ class Merge:
         heapq.heappush(self._heap, (self._waiting[number].next_moment(), number))
 
 
+class Arrival:
+    """In place of :class:`Merge`, for lines that are given as they arrive."""
+
+    def __init__(self) -> None:
+        self._lines: deque[tuple[int, bytes]] = deque()
+
+    def begin(self, number: int) -> None:
+        """Lines of this log may come."""
+
+    def add(self, number: int, raw: bytes) -> None:
+        """A line, with its time."""
+        self._lines.append((number, raw))
+
+    def end(self, number: int) -> None:
+        """The log has no more lines."""
+
+    def ready(self) -> Iterator[tuple[int, str, bytes]]:
+        """Number, time and text of each line."""
+        while self._lines:
+            number, raw = self._lines.popleft()
+            yield number, *split(raw)
+
+    def close(self) -> None:
+        """There is no file."""
+
+
 class _Waiting:
     """The lines of one log: the first ones, then pieces of the file, then the last ones."""
 

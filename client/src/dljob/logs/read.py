@@ -1,4 +1,4 @@
-"""Reads the logs that there are, in the order of time."""
+"""Reads the logs that there are, in the order of time or as their lines arrive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dljob.api import Api, Response
 from dljob.errors import ApiError, DljobError, NotFound
 from dljob.logs.line import EARLIEST, LogLine, Moment, is_removed, moment
-from dljob.logs.merge import Merge
+from dljob.logs.merge import Arrival, Merge
 from dljob.logs.source import LONGEST, Choice, Key, Source
 
 AT_ONCE = 200
@@ -61,11 +61,12 @@ class Place:
 def read(
     api: Api, sources: Sequence[Source], choice: Choice, tell: Tell, places: dict[Key, Place]
 ) -> Iterator[LogLine]:
-    """The lines that the logs have now, in the order of time; ``tell`` gets a sentence for a log that cannot be read.
+    """The lines that the logs have now, in the order of time or of their arrival.
 
-    ``places`` gets how far each log was read. Raises DljobError where none can be read.
+    ``tell`` gets a sentence for a log that cannot be read; ``places`` gets how far each log was read. Raises DljobError
+    where none can be read.
     """
-    merge = Merge()
+    merge = Arrival() if choice.unsorted else Merge()
     waiting = list(enumerate(sources))
     for number, source in waiting:
         merge.begin(number)
@@ -103,7 +104,7 @@ def read(
         raise refused[0]
 
 
-def _take_end(merge: Merge, number: int, item: Response | DljobError) -> DljobError | None:
+def _take_end(merge: Merge | Arrival, number: int, item: Response | DljobError) -> DljobError | None:
     error = item if isinstance(item, DljobError) else item.error()
     if isinstance(item, Response) and error is None and item.body:
         if is_removed(item.body):
@@ -114,7 +115,7 @@ def _take_end(merge: Merge, number: int, item: Response | DljobError) -> DljobEr
     return error
 
 
-def _lines(merge: Merge, sources: Sequence[Source], places: dict[Key, Place]) -> Iterator[LogLine]:
+def _lines(merge: Merge | Arrival, sources: Sequence[Source], places: dict[Key, Place]) -> Iterator[LogLine]:
     for number, time, text in merge.ready():
         source = sources[number]
         places[source.key].pass_by(time)

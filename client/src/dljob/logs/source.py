@@ -37,6 +37,8 @@ class Choice:
     """Only lines that were written after this time, RFC 3339."""
     tail: int | None = None
     """Lines of each container."""
+    unsorted: bool = False
+    """In the order in which they arrive: the first line does not wait for the beginning of the other logs."""
 
 
 @dataclass(frozen=True, slots=True)
