@@ -175,7 +175,7 @@ def _restarts(pod: PodState) -> int:
 
 
 def _failed(pods: Iterable[PodState], lost: Losses) -> list[PodState]:
-    """Those whose failure is no consequence and which nobody deletes."""
+    """Those whose failure is no consequence and which are not being deleted."""
     return [pod for pod in pods if pod.last_failure and pod.uid not in lost.uids and not pod.deleting]
 
 

@@ -89,7 +89,7 @@ def test_a_limit_of_0_allows_none() -> None:
 
 
 @pytest.mark.parametrize("times", [2, 5])
-def test_restarts_that_nobody_saw_count(times: int) -> None:
+def test_unseen_restarts_count(times: int) -> None:
     cluster = running(limited("OnFailure"))
     for _ in range(times):
         cluster.exit("worker", 0, 1)
