@@ -210,7 +210,7 @@ def test_without_javascript(site: Site) -> None:
         page.until_text("1 job")
         assert names(page) == ["waits"]
         page.click("th a[href*='sort=name']")
-        page.until("location.search.includes('sort=name') && document.querySelector('td a')")
+        page.until("location.search.includes('sort=name') && document.querySelector('td a') !== null")
         assert names(page) == ["waits"]
         page.click("td a")
         page.until_text("disk=fast", ".cause")

@@ -14,8 +14,9 @@ DAILY = {"count": 3, "seconds": 86400}
 
 
 def limited(job: Job, within: Any, **policy: Any) -> Job:
+    """As a user writes it."""
     given = {**job["spec"].get("runPolicy", {}), "restartsWithin": within, **policy}
-    return {**job, "spec": {**job["spec"], "runPolicy": given}}
+    return {**job, "metadata": {"name": job["metadata"]["name"]}, "spec": {**job["spec"], "runPolicy": given}}
 
 
 @pytest.mark.parametrize(
