@@ -20,6 +20,8 @@ VERSIONS = [
     for version in definition["spec"]["versions"]
 ]
 COUNTS = ("replicas", "count", "maxReplicas")
+OF_RESTARTS = "restartsWithin"
+"""The field with a count of something else."""
 
 CAFFE2_CONFIG, MX_CONFIG, TF_CONFIG, WORKER_ADDRS = 6290, 4127, 6002, 9440
 """Hosts of the shortest names that fit into the variable of that name."""
@@ -47,7 +49,8 @@ def counts(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Map
         where = f"{path}.{name}".lstrip(".")
         if name in COUNTS and inner["type"] == "integer":
             yield where, inner
-        yield from counts(inner, where)
+        if name != OF_RESTARTS:
+            yield from counts(inner, where)
     for key, mark in (("items", "[]"), ("additionalProperties", ".*")):
         if isinstance(schema.get(key), dict):
             yield from counts(schema[key], path + mark)
