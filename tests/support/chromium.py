@@ -30,6 +30,14 @@ _COMMAND = (
 )  # fmt: skip
 _KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " "), "End": (35, "")}
 """The code of a key, and what it types."""
+_PLACE = """(selector => {
+    const element = document.querySelector(selector);
+    if (document.readyState !== "complete" || !element) return null;
+    element.scrollIntoView({block: "center"});
+    const box = element.getBoundingClientRect(), place = [box.x + box.width / 2, box.y + box.height / 2];
+    return element.contains(document.elementFromPoint(...place)) ? place : null;
+})(%s)"""
+"""The middle of an element that nothing hides."""
 DESKTOP, PHONE = (1280, 800), (390, 844)
 """Width and height in CSS pixels."""
 
@@ -173,11 +181,10 @@ class Page:
         raise AssertionError(f"{selector} is not reached with {most} presses of Tab")
 
     def click(self, selector: str) -> None:
-        """Click in the middle of the first element that matches."""
-        place = self.see(
-            f"(e => {{ e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect();"
-            f" return [r.x + r.width / 2, r.y + r.height / 2]; }})(document.querySelector({json.dumps(selector)}))"
-        )
+        """Click in the middle of the first element that matches, once it is there and moves no more."""
+        place = self.until(_PLACE % json.dumps(selector))
+        while place != (place := self.until(_PLACE % json.dumps(selector))):
+            pass
         for type_ in ("mousePressed", "mouseReleased"):
             self.ask(
                 "Input.dispatchMouseEvent", type=type_, x=place[0], y=place[1], button="left", buttons=1, clickCount=1
