@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,7 +111,8 @@ def _spec(plan: Plan, kind: Kind, container: str) -> dict[str, Any]:
 
 
 def _replicas(count: int, template: dict[str, Any]) -> dict[str, Any]:
-    return {"replicas": count, "template": template}
+    # a template of its own: YAML writes one that two types share as an alias
+    return {"replicas": count, "template": copy.deepcopy(template)}
 
 
 def _template(plan: Plan, container: str, *, computes: bool, runs: bool = True) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from dljob import cli, new
 from dljob.new import FRAMEWORKS, Plan, manifest
+from dljob.output import structured
 from dljob.view import view
 
 from .test_cli import run
@@ -38,6 +39,7 @@ def test_the_replicas(framework: str, more: dict[str, Any], replicas: dict[str, 
     seen = view(made(framework, gpus=2, cpu="1", memory="1Gi", **more))
     assert {one.type: one.desired for one in seen.replicas} == replicas
     assert seen.framework == framework
+    assert "&id" not in structured(made(framework, **more), "yaml"), "a user edits the types one by one"
     workers = sum(count for name, count in replicas.items() if name in ("Worker", "Master"))
     assert (seen.requests.gpus, seen.requests.cpu) == (2 * workers, sum(replicas.values()))
 
