@@ -21,7 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.flavors import flavor_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_count, as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.replica_statuses import (
     FAILED,
@@ -156,10 +156,10 @@ def _entry(job: DLJob, group: ReplicaGroup, status: Mapping[str, Any]) -> dict[s
         entries = (as_mapping(x) for x in statuses) if isinstance(statuses, list) else ()
         entry = next((x for x in entries if str(x.get(field)).upper() == group.type.upper()), {})
         states = as_mapping(entry.get("ReplicasStates"))
-        return {name: _number(states.get(state)) for name, state in _STATES.items()}
+        return {name: as_count(states.get(state)) for name, state in _STATES.items()}
     is_single = job.flavor.replicas_layout == LAYOUT_SINGLE
     entry = as_mapping(statuses if is_single else as_mapping(statuses).get(group.type))
-    read = {name: _number(entry.get(name)) for name in _STATES}
+    read = {name: as_count(entry.get(name)) for name in _STATES}
     up = str(status.get("replicas") or "").partition("/")[0]
     if is_single and up.isdecimal():
         # its active counts those that wait, too; the summary does not
@@ -183,7 +183,3 @@ def _failure(status: Mapping[str, Any]) -> dict[str, Any]:
         "message": message,
         "log": log if log != message else "",
     }
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

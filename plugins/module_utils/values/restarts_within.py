@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ACTION_FAIL_JOB = "FailJob"
-ACTION_RESTART_JOB = "RestartJob"
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
+    ACTION_FAIL_JOB,
+    ACTION_RESTART_JOB,
+)
+
 ACTIONS = (ACTION_FAIL_JOB, ACTION_RESTART_JOB)
 MOST_RESTARTS = 100
 """Of ``count``: the status has the time of each."""

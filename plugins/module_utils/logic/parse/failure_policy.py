@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import choice, no_others
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_list, as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     RESTART_ALWAYS,
@@ -42,7 +43,7 @@ def parse(policy: Any, errors: list[str]) -> tuple[FailureRule, ...]:
     if not isinstance(policy, Mapping):
         errors.append(f"{PATH} must be a map with rules")
         return ()
-    _unknown(policy, ("rules",), PATH, errors)
+    no_others(policy, ("rules",), PATH, errors)
     rules = _list(policy.get("rules"), f"{PATH}.rules", MOST_RULES, errors)
     found = (_rule(rule, f"{PATH}.rules[{index}]", errors) for index, rule in enumerate(rules))
     return tuple(rule for rule in found if rule is not None)
@@ -52,8 +53,8 @@ def _rule(rule: Any, path: str, errors: list[str]) -> FailureRule | None:
     if not isinstance(rule, Mapping):
         errors.append(f"{path} must be a map with action and one of {', '.join(REQUIREMENTS)}")
         return None
-    _unknown(rule, ("action", *REQUIREMENTS), path, errors)
-    action = _choice(rule.get("action"), f"{path}.action", ACTIONS, errors)
+    no_others(rule, ("action", *REQUIREMENTS), path, errors)
+    action = choice(rule.get("action"), f"{path}.action", ACTIONS, errors)
     given = [name for name in REQUIREMENTS if rule.get(name) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
@@ -74,12 +75,12 @@ def _requirement(name: str, value: Any, path: str, errors: list[str]) -> Require
     if not isinstance(value, Mapping):
         errors.append(f"{path} must be a map with operator and values")
         return None
-    _unknown(value, ("containerName", "operator", "values"), path, errors)
+    no_others(value, ("containerName", "operator", "values"), path, errors)
     container = value.get("containerName") or ""
     if not isinstance(container, str):
         errors.append(f"{path}.containerName must be the name of a container, not {container!r}")
         return None
-    operator = _choice(value.get("operator"), f"{path}.operator", OPERATORS, errors)
+    operator = choice(value.get("operator"), f"{path}.operator", OPERATORS, errors)
     is_codes = name == "onExitCodes"
     values = _list(value.get("values"), f"{path}.values", MOST_EXIT_CODES if is_codes else MOST_REASONS, errors)
     if not values:
@@ -113,21 +114,9 @@ def _condition(value: Any, path: str, errors: list[str]) -> tuple[str, str] | No
     if not isinstance(type_, str) or not type_:
         errors.append(f"{path}.type is missing: give the type of a pod's condition, such as DisruptionTarget")
         return None
-    _unknown(condition, ("type", "status"), path, errors)
+    no_others(condition, ("type", "status"), path, errors)
     status = condition.get("status")
-    return type_, _choice("True" if status is None else status, f"{path}.status", CONDITION_STATUSES, errors)
-
-
-def _unknown(value: Mapping[str, Any], known: tuple[str, ...], path: str, errors: list[str]) -> None:
-    for name in sorted(str(key) for key in value if key not in known):
-        errors.append(f"{path}.{name} is unknown: use {', '.join(known)}")
-
-
-def _choice(value: Any, path: str, choices: tuple[str, ...], errors: list[str]) -> str:
-    if isinstance(value, str) and value in choices:
-        return value
-    errors.append(f"{path}: {value!r} is none of {', '.join(choices)}")
-    return ""
+    return type_, choice("True" if status is None else status, f"{path}.status", CONDITION_STATUSES, errors)
 
 
 def _list(value: Any, path: str, most: int, errors: list[str]) -> list[Any]:

@@ -63,3 +63,17 @@ def text(value: Any, path: str, errors: list[str]) -> str | None:
         errors.append(f"{path} must be a string, not {value!r}")
         return None
     return value
+
+
+def no_others(value: Mapping[str, Any], known: tuple[str, ...], path: str, errors: list[str]) -> None:
+    """Add the keys that are not ``known`` to ``errors``."""
+    for name in sorted(str(key) for key in value if key not in known):
+        errors.append(f"{path}.{name} is unknown: use {', '.join(known)}")
+
+
+def choice(value: Any, path: str, choices: tuple[str, ...], errors: list[str]) -> str:
+    """The value if it is among the ``choices``, otherwise ""."""
+    if isinstance(value, str) and value in choices:
+        return value
+    errors.append(f"{path}: {value!r} is none of {', '.join(choices)}")
+    return ""

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import Bounds, integer
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import (
+    Bounds,
+    choice,
+    integer,
+    no_others,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     RESTART_SCOPE_JOB,
     RESTART_SCOPE_REPLICA,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.restarts_within import (
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
     ACTION_FAIL_JOB,
     ACTION_RESTART_JOB,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values.restarts_within import (
     ACTIONS,
     LONGEST,
     MOST_RESTARTS,
@@ -31,19 +38,15 @@ def parse(given: Any, errors: list[str]) -> RestartsWithin | None:
     if not isinstance(given, Mapping):
         errors.append(f"{PATH} must be a map with count and seconds")
         return None
-    known = (*_BOUNDS, "action")
-    for name in sorted(str(key) for key in given if key not in known):
-        errors.append(f"{PATH}.{name} is unknown: use {', '.join(known)}")
+    no_others(given, (*_BOUNDS, "action"), PATH, errors)
     numbers = {}
     for name, bounds in _BOUNDS.items():
         if given.get(name) is None:
             errors.append(f"{PATH}.{name} is missing: give a number from {bounds.least} to {bounds.most}")
         numbers[name] = integer(given.get(name), f"{PATH}.{name}", bounds, errors)
     action = given.get("action")
-    action = ACTION_FAIL_JOB if action is None else action
-    if action not in ACTIONS:
-        errors.append(f"{PATH}.action: {action!r} is none of {', '.join(ACTIONS)}")
-    return RestartsWithin(numbers["count"], numbers["seconds"], str(action))
+    action = choice(ACTION_FAIL_JOB if action is None else action, f"{PATH}.action", ACTIONS, errors)
+    return RestartsWithin(numbers["count"], numbers["seconds"], action)
 
 
 def conflicts(job: DLJob) -> Iterator[str]:

@@ -34,6 +34,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.writes i
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder, clip
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
@@ -127,10 +128,10 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     job, observed = found.job, found.observed
     policy = restart_scope if found.as_one else restart_job
     actions = policy.next_actions(job, found.undecided, found.progress, found.now)
-    recent, is_escalated = _recent(found, actions, report)
+    recent, escalation = _recent(found, actions, report)
     limited = actions.retries
-    if is_escalated and not actions.begins:
-        actions = restarts_within.all_replicas(actions, found.progress)
+    if escalation and not actions.begins:
+        actions = restart_job.all_replicas(found.progress, actions.restarted)
     if any(deletion.uid == found.lost.new for deletion in actions.deletions):
         actions = _record_first(actions, found.lost.new)
     gang = pod_group.applicable(found.inputs.settings.gang, job, observed)
@@ -148,18 +149,20 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     if held_up:
         actions = dataclasses.replace(actions, starts=())
     left = active_deadline.time_left(job, report.started, found.now)
-    return Decision(actions, gang, standing, waits, held_up, left, limited, recent, is_escalated)
+    return Decision(actions, gang, standing, waits, held_up, left, limited, recent, escalation)
 
 
-def _recent(found: Situation, actions: ReplicaActions, report: StatusBuilder) -> tuple[restarts_within.Recent, bool]:
-    """The recent restarts, and whether they restart all replicas."""
+def _recent(
+    found: Situation, actions: ReplicaActions, report: StatusBuilder
+) -> tuple[restarts_within.Recent, Failure | None]:
+    """The recent restarts, and why they restart all replicas if they do."""
     within = found.job.run_policy.restarts_within
     if within is None:
-        return restarts_within.NONE, False
+        return restarts_within.NONE, None
     status = {} if found.is_new_spec else found.job.status
     pods, lost = found.current.pods, found.lost
     recent = restarts_within.find(pods, within, actions, lost, status, report.started, found.now)
-    return recent, restarts_within.restarts_job(recent, within)
+    return recent, restarts_within.escalation(within, recent, pods, lost)
 
 
 def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
@@ -199,14 +202,12 @@ def _report(found: Situation, decided: Decision, report: StatusBuilder) -> None:
     report.replicas(counts)
     _record(found, report, (actions.retries, actions.ignored))
     report.losses(losses.write(lost.last), lost.counts)
-    recent = restarts_within.restarted(decided.recent) if decided.is_escalated else decided.recent
+    recent = restarts_within.restarted(decided.recent) if decided.escalation else decided.recent
     report.recent_restarts(restarts_within.write(recent))
     for end in batch_jobs.new_restarts(found.launched, current.pods):
         report.restarted_by_batch_job(failure.describe_end(end))
-    if decided.is_escalated and job.run_policy.restarts_within:
-        report.restarting_all(
-            [restarts_within.explain(job.run_policy.restarts_within, decided.recent, current.pods, lost)]
-        )
+    if decided.escalation:
+        report.restarting_all([decided.escalation])
     elif actions.begins:
         report.restarting_all([failure.explain(job, p) for p in reporting.causes(job, actions.restarted)])
     elif actions.restarted:

@@ -32,6 +32,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.retrie
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
@@ -131,8 +132,8 @@ class Decision:
     """The retries that the limits are about: before all replicas restart because of them."""
     recent: Recent
     """The recent restarts, with those of this reconcile."""
-    is_escalated: bool
-    """Whether all replicas restart because there are more of them than runPolicy.restartsWithin allows."""
+    escalation: Failure | None
+    """Why all replicas restart because of runPolicy.restartsWithin, ``None`` where they do not."""
 
 
 def situation(

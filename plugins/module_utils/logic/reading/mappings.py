@@ -19,6 +19,11 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def as_count(value: Any) -> int:
+    """``value`` if it is a whole number above 0, otherwise 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
 def maps(value: Any) -> list[Mapping[str, Any]]:
     """The mappings in ``value``; none where it is not a list."""
     return [item for item in as_list(value) if type(item) is dict or isinstance(item, Mapping)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.log_tail import IN_STATUS, log_tail
-from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_count, as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.retries import key, retries_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
@@ -56,7 +56,7 @@ def _remembered(pod: PodState, stored: Mapping[str, Entry]) -> PodState:
         pod,
         # of two in one second the pod's own has the whole message
         last_failure=max(reversed(failures), key=lambda one: one.ended.finished_at, default=None),
-        restarts_by_job=max(pod.restarts_by_job, _count(entry.get("restarts"))),
+        restarts_by_job=max(pod.restarts_by_job, as_count(entry.get("restarts"))),
     )
 
 
@@ -75,7 +75,7 @@ def write(stored: Mapping[str, Entry], pods: Iterable[PodState], *, final: bool 
         name = key(pod.type, pod.index)
         known = entries.get(name) or {}
         is_new = known.get("uid") != pod.batch_job.uid
-        before = _count(known.get("before")) + (_count(known.get("restarts")) if is_new else 0)
+        before = as_count(known.get("before")) + (as_count(known.get("restarts")) if is_new else 0)
         entries[name] = {
             "uid": pod.batch_job.uid,
             "restarts": pod.restarts_by_job,
@@ -90,7 +90,7 @@ def write(stored: Mapping[str, Entry], pods: Iterable[PodState], *, final: bool 
 
 def restarts(entries: Mapping[str, Entry]) -> dict[str, int]:
     """How often batch Jobs have started each replica again."""
-    counts = {name: _count(entry.get("restarts")) + _count(entry.get("before")) for name, entry in entries.items()}
+    counts = {name: as_count(entry.get("restarts")) + as_count(entry.get("before")) for name, entry in entries.items()}
     return {name: count for name, count in counts.items() if count}
 
 
@@ -112,14 +112,10 @@ def new_restarts(stored: Mapping[str, Entry], pods: Iterable[PodState]) -> list[
     found = []
     for pod in pods:
         known = stored.get(key(pod.type, pod.index)) or {}
-        count = _count(known.get("restarts")) if pod.batch_job and known.get("uid") == pod.batch_job.uid else 0
+        count = as_count(known.get("restarts")) if pod.batch_job and known.get("uid") == pod.batch_job.uid else 0
         if pod.restarts_by_job > count and pod.last_failure:
             found.append(pod.last_failure)
     return found
-
-
-def _count(value: object) -> int:
-    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _write_failure(end: ContainerEnd) -> Mapping[str, Any]:
@@ -135,7 +131,7 @@ def _write_failure(end: ContainerEnd) -> Mapping[str, Any]:
 
 def _read_failure(value: object) -> ContainerEnd | None:
     known = as_mapping(value)
-    code = _count(known.get("exitCode"))
+    code = as_count(known.get("exitCode"))
     if not code:
         return None
     texts = {name: str(known.get(name) or "") for name in ("pod", "container", "reason", "message", "finishedAt")}

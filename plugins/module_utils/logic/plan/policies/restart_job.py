@@ -54,8 +54,7 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         and action_for(job, pod) == ACTION_RESTART_JOB
     )
     if causes:
-        counts = {**progress.retries, KEY: progress.retries.get(KEY, 0) + 1}
-        return ReplicaActions((), (), counts, causes, 0.0, begins=progress.attempt + 1, ignored=progress.ignored)
+        return all_replicas(progress, causes)
     actions = replicas.next_actions(job, observed, progress, now)
     if not progress.attempt:
         return actions
@@ -73,3 +72,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     others = tuple(one for one in actions.deletions if one.uid not in uids)
     waits = [one for one in (actions.wait, wait or None) if one is not None]
     return dataclasses.replace(actions, starts=(), deletions=(*others, *deletions), wait=min(waits, default=None))
+
+
+def all_replicas(progress: Progress, causes: tuple[PodState, ...]) -> ReplicaActions:
+    """All replicas restart, after the failures of ``causes``, which count for the job."""
+    counts = {**progress.retries, KEY: progress.retries.get(KEY, 0) + 1}
+    return ReplicaActions((), (), counts, causes, 0.0, begins=progress.attempt + 1, ignored=progress.ignored)

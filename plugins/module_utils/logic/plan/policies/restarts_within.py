@@ -22,21 +22,15 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.losses import Losses
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import (
-    Progress,
-    ReplicaActions,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.restart_scope import KEY
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_list, as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_count, as_list, as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
-from ansible_collections.dljob.operator.plugins.module_utils.values.restarts_within import (
-    ACTION_RESTART_JOB,
-    RestartsWithin,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_RESTART_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.values.restarts_within import RestartsWithin
 
 FIELD = "recentRestarts"
 
@@ -90,9 +84,14 @@ def find(  # noqa: PLR0913
     return Recent(times, restarts, consequences, known.job_restarted, new > 0 and len(times) > within.count)
 
 
-def restarts_job(recent: Recent, within: RestartsWithin) -> bool:
+def _restarts_job(recent: Recent, within: RestartsWithin) -> bool:
     """Whether all replicas restart because the limit is exceeded, and not the job fails."""
     return within.action == ACTION_RESTART_JOB and recent.is_exceeded and not _is_again(recent, within)
+
+
+def escalation(within: RestartsWithin, recent: Recent, pods: Iterable[PodState], lost: Losses) -> Failure | None:
+    """Why all replicas restart because the limit is exceeded, ``None`` where they do not."""
+    return _explain(within, recent, pods, lost) if _restarts_job(recent, within) else None
 
 
 def restarted(recent: Recent) -> Recent:
@@ -100,21 +99,15 @@ def restarted(recent: Recent) -> Recent:
     return Recent(job_restarted=recent.times[-1])
 
 
-def all_replicas(actions: ReplicaActions, progress: Progress) -> ReplicaActions:
-    """What follows in place of ``actions`` where all replicas restart. As by a rule, the failure counts for the job."""
-    counts = {**progress.retries, KEY: progress.retries.get(KEY, 0) + 1}
-    return ReplicaActions((), (), counts, actions.restarted, 0.0, begins=progress.attempt + 1, ignored=progress.ignored)
-
-
 def exceeded(job: DLJob, recent: Recent, pods: Iterable[PodState], lost: Losses) -> Failure | None:
     """The failure of a job with more restarts within the time than the field allows."""
     within = job.run_policy.restarts_within
-    if within is None or not recent.is_exceeded or restarts_job(recent, within):
+    if within is None or not recent.is_exceeded or _restarts_job(recent, within):
         return None
-    return explain(within, recent, pods, lost)
+    return _explain(within, recent, pods, lost)
 
 
-def explain(within: RestartsWithin, recent: Recent, pods: Iterable[PodState], lost: Losses) -> Failure:
+def _explain(within: RestartsWithin, recent: Recent, pods: Iterable[PodState], lost: Losses) -> Failure:
     """The restarts that are more than the limit allows, and the last failure."""
     again = ", and all had restarted before" if _is_again(recent, within) else ""
     message = (
@@ -153,14 +146,10 @@ def _read(value: object) -> Recent:
     restarts = known.get("restarts")
     return Recent(
         tuple(sorted(time for time in times if time)),
-        _number(restarts) if isinstance(restarts, int) else None,
-        _number(known.get("consequences")),
+        as_count(restarts) if isinstance(restarts, int) else None,
+        as_count(known.get("consequences")),
         clock.parse(known.get("jobRestarted")),
     )
-
-
-def _number(value: object) -> int:
-    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _is_again(recent: Recent, within: RestartsWithin) -> bool:
