@@ -74,12 +74,12 @@ def test_a_kind_that_the_user_may_not_list_is_a_problem_beside_the_others(cluste
 DEEP = b"[" * 1500 + b"]" * 1500
 
 
-def answer_lists(cluster: Cluster, body: Any) -> None:
-    """Lists of PyTorchJobs have this answer."""
+def answer(cluster: Cluster, end: str, body: Any) -> None:
+    """Requests whose path has this end have this answer."""
     respond = cluster.respond
 
     def responds(exchange: Exchange) -> None:
-        if exchange.path.endswith("/pytorchjobs"):
+        if exchange.path.endswith(end):
             exchange.answer(body)
         else:
             respond(exchange)
@@ -89,7 +89,7 @@ def answer_lists(cluster: Cluster, body: Any) -> None:
 
 @pytest.mark.parametrize("body", [[], None, {}, {"items": []}, {"items": 3, "metadata": {}}, b"<html>", DEEP])
 def test_a_list_that_is_nonsense_is_a_sentence(cluster: Cluster, body: Any) -> None:
-    answer_lists(cluster, body)
+    answer(cluster, "/pytorchjobs", body)
     with pytest.raises(errors.ApiError, match="The API server answered with"):
         cluster.client().list()
 
@@ -99,7 +99,7 @@ def test_a_job_that_cannot_be_read_is_left_out(cluster: Cluster) -> None:
     others = [{"metadata": {"name": "x"}}, {}, 3, {**job, "metadata": {"namespace": "team"}}]
     deep = {**job, "metadata": {**job["metadata"], "name": "deep"}, "status": {"x": "DEEP"}}
     body = json.dumps({"items": [deep, *others, job], "metadata": {}}).encode()
-    answer_lists(cluster, body.replace(b'"DEEP"', DEEP))
+    answer(cluster, "/pytorchjobs", body.replace(b'"DEEP"', DEEP))
     jobs = cluster.client().list(all_namespaces=True)
     assert names(jobs) == ["a"]
     assert jobs.problems == ("Left out, since the API server's answer cannot be read: 5 jobs.",)
@@ -108,15 +108,7 @@ def test_a_job_that_cannot_be_read_is_left_out(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("body", [[], {}, {"metadata": {"name": "a"}}, b'{"spec": ' + DEEP + b"}"])
 def test_a_job_that_is_nonsense_is_a_sentence(cluster: Cluster, body: Any) -> None:
-    respond = cluster.respond
-
-    def responds(exchange: Exchange) -> None:
-        if exchange.path.endswith("/pytorchjobs/a"):
-            exchange.answer(body)
-        else:
-            respond(exchange)
-
-    cluster.respond = responds  # type: ignore[method-assign]
+    answer(cluster, "/pytorchjobs/a", body)
     with pytest.raises(errors.ApiError, match="The API server answered with"):
         cluster.client().get("ptj/a")
 

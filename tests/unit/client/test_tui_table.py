@@ -59,13 +59,13 @@ def shown(app: TableApp) -> list[str]:
     return [app.table.render_line(line).text for line in range(app.table.scrollable_content_region.height)]
 
 
-def first_words(app: TableApp) -> list[str]:
+def first_cells(app: TableApp) -> list[str]:
     return [line.split()[0] if line.split() else "" for line in shown(app)]
 
 
 def test_keys_move_the_cursor_and_what_is_shown() -> None:
     async def steps(app: TableApp, pilot: Any) -> None:
-        assert first_words(app) == ["NAME", *(f"job-{number}" for number in range(9))]
+        assert first_cells(app) == ["NAME", *(f"job-{number}" for number in range(9))]
         for keys, selected, top in (
             (["up"], "job-0", 0),
             (["down"] * 8, "job-8", 0),
@@ -83,7 +83,7 @@ def test_keys_move_the_cursor_and_what_is_shown() -> None:
             await pilot.press(*keys)
             await pilot.pause()
             assert app.table.selected == selected, keys
-            assert first_words(app)[1:] == [f"job-{top + number}" for number in range(9)], keys
+            assert first_cells(app)[1:] == [f"job-{top + number}" for number in range(9)], keys
 
     drive(numbered(100), steps)
 
@@ -127,10 +127,10 @@ def test_a_row_less_than_are_shown() -> None:
         app.table.show(numbered(5))
         await pilot.pause()
         assert app.table.selected == "job-4"
-        assert first_words(app) == ["NAME", *(f"job-{number}" for number in range(5)), "", "", "", ""]
+        assert first_cells(app) == ["NAME", *(f"job-{number}" for number in range(5)), "", "", "", ""]
         app.table.show([])
         await pilot.pause()
-        assert app.table.selected == "" and first_words(app)[1:] == [""] * 9
+        assert app.table.selected == "" and first_cells(app)[1:] == [""] * 9
         await pilot.press("down", "end", "pageup")
         assert app.table.selected == ""
 

@@ -34,6 +34,7 @@ from dljob.web.guard import HEADERS, Keys
 from dljob.web.opening import opened
 from starlette.requests import Request
 from starlette.testclient import TestClient
+from support.page_thread import page_thread
 from support.polling import until
 from support.scripted_server import Exchange
 
@@ -369,30 +370,15 @@ def test_a_refused_action_is_a_sentence(cluster: Cluster, page: Page) -> None:
 
 @contextmanager
 def served(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[httpx.Client, list[str]]]:
-    servers: list[uvicorn.Server] = []
-    run = uvicorn.Server.run
-
-    def record(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
-        servers.append(self)
-        run(self, sockets)
-
-    monkeypatch.setattr(uvicorn.Server, "run", record)
-    monkeypatch.setattr(uvicorn.Server, "install_signal_handlers", lambda _: None, raising=False)
     said: list[str] = []
     monkeypatch.setattr(webbrowser, "open", said.append)
-    thread = threading.Thread(
-        target=serve.serve, args=(cluster.client(), 0), kwargs={"browser": True, "say": said.append}, daemon=True
-    )
-    thread.start()
-    until(lambda: bool(servers) and servers[0].started)
-    address = said[0].split()[1]
-    assert said[1].startswith("file:///")
-    with httpx.Client(base_url=address.partition("/login")[0], follow_redirects=True, timeout=20) as browser:
-        assert browser.get(address).status_code == 200
-        yield browser, said
-    servers[0].should_exit = True
-    thread.join(20)
-    assert not thread.is_alive()
+    client = cluster.client()
+    with page_thread(monkeypatch, lambda: serve.serve(client, 0, browser=True, say=said.append)):
+        address = said[0].split()[1]
+        assert said[1].startswith("file:///")
+        with httpx.Client(base_url=address.partition("/login")[0], follow_redirects=True, timeout=20) as browser:
+            assert browser.get(address).status_code == 200
+            yield browser, said
 
 
 def test_pages_hear_of_changes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from dljob.web.hub import Hub
 from dljob.web.sessions import Sessions
 from starlette.testclient import TestClient
 from support.fake_api_server import failure
+from support.page_thread import page_thread
 from support.polling import until
 from support.scripted_server import Exchange, scripted
 
@@ -896,29 +897,11 @@ def test_a_watch_that_has_ended_is_joined_by_no_viewer(site: Site) -> None:
 @contextmanager
 def page_in_cluster(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """As `dljob ui --in-cluster` serves it; gives its address."""
-    servers: list[uvicorn.Server] = []
-    run = uvicorn.Server.run
-
-    def record(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
-        servers.append(self)
-        run(self, sockets)
-
-    monkeypatch.setattr(uvicorn.Server, "run", record)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = "127.0.0.1", free.getsockname()[1]
     host = f"{address[0]}:{address[1]}"
-    serving = threading.Thread(
-        target=serve_cluster.serve,
-        args=(site.tenants.config, address, [host]),
-        kwargs={"secure": False},
-        daemon=True,
-    )
-    serving.start()
-    until(lambda: bool(servers) and servers[0].started)
-    yield address
-    servers[0].should_exit = True
-    serving.join(20)
-    assert not serving.is_alive()
+    with page_thread(monkeypatch, lambda: serve_cluster.serve(site.tenants.config, address, [host], secure=False)):
+        yield address
 
 
 def test_connections_without_a_request_lock_no_other_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
