@@ -191,7 +191,15 @@ def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
     if domain == CLUSTER_DOMAIN:
         domain = _value(settings.CLUSTER_DOMAIN) or domain
     gang = _value(settings.GANG_SCHEDULER_NAME)
-    return OperatorSettings(arguments["config_map"], cloud, domain, namespaces, gang, bool(_value(settings.KUEUE)))
+    return OperatorSettings(
+        arguments["config_map"],
+        cloud,
+        domain,
+        namespaces,
+        gang,
+        kueue=bool(_value(settings.KUEUE)),
+        usage=_value(settings.USAGE) == "on",
+    )
 
 
 def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -37,6 +37,7 @@ class Operator:
             config_namespaces=config_namespaces(self.environ),
             gang=settings.GANG_SCHEDULER_NAME.of(self.environ),
             kueue=bool(settings.KUEUE.of(self.environ)),
+            usage=settings.USAGE.of(self.environ) == "on",
         )
 
     def connect(self) -> KubeApi:

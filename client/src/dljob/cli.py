@@ -111,6 +111,18 @@ def parser() -> argparse.ArgumentParser:
         "--by", type=_groups, metavar="KEYS", default=(), help=f"sums instead of jobs: {', '.join(GROUPS)}, or several"
     )
     top.add_argument("-o", "--output", choices=("json", "yaml"), help="another form than the table")
+    usage = command("usage", "show what jobs have used so far, and what interruptions have cost, the most GPUs first")
+    usage.add_argument("kind", metavar="KIND", nargs="?", help="such as tfjob, ptj or mxjobs.kubeflow.org")
+    usage.add_argument("-A", "--all-namespaces", action="store_true", help="the jobs of all namespaces")
+    usage.add_argument("-l", "--selector", metavar="LABELS", default="", help="only jobs with these labels: a=b,c!=d")
+    keys = [name for name in GROUPS if name != "node"]
+    usage.add_argument(
+        "--by", type=_usage_groups, metavar="KEYS", default=(), help=f"sums instead of jobs: {', '.join(keys)}"
+    )
+    usage.add_argument(
+        "--prices", metavar="CONFIGMAP", default="", help="NAME or NAMESPACE/NAME, with prices an hour: adds the cost"
+    )
+    usage.add_argument("-o", "--output", choices=("json", "yaml"), help="another form than the table")
     tui = command("tui", "watch and steer jobs in the terminal (pip install dljob[tui])")
     tui.add_argument("kind", metavar="KIND", nargs="?", help="such as tfjob, ptj or mxjobs.kubeflow.org")
     tui.add_argument("-A", "--all-namespaces", action="store_true", help="the jobs of all namespaces")
@@ -297,6 +309,13 @@ def _groups(text: str) -> tuple[str, ...]:
     return names
 
 
+def _usage_groups(text: str) -> tuple[str, ...]:
+    names = _groups(text)
+    if "node" in names:
+        raise argparse.ArgumentTypeError("an account is of a job, and not of its nodes: leave node out")
+    return names
+
+
 def _until(text: str) -> str:
     name = text.removeprefix("condition=").removeprefix("state=").lower()
     found = {state.lower(): state for state in (*STATES, "finished")}
@@ -324,7 +343,7 @@ def _list(given: argparse.Namespace) -> int:
     client = _client(given)
     where = {"all_namespaces": given.all_namespaces, "selector": given.selector}
     if given.watch:
-        return _watch_list(given, client.watch(given.kind, **where))
+        return _watch_list(given, client.watch(given.kind, tell=_warn, **where))
     jobs = client.list(given.kind, pods=given.output in ("wide", "json", "yaml"), **where)
     _warn(jobs.problems)
     chosen = [job for job in jobs if not given.state or job.state in given.state]
@@ -441,6 +460,14 @@ def _top(given: argparse.Namespace) -> int:
     from dljob.commands import top
 
     code, problems = top.run(given, _client(given))
+    _warn(problems)
+    return code
+
+
+def _usage(given: argparse.Namespace) -> int:
+    from dljob.commands import usage
+
+    code, problems = usage.run(given, _client(given))
     _warn(problems)
     return code
 
@@ -592,6 +619,7 @@ _COMMANDS: dict[str, Any] = {
     "why": _why,
     "logs": _logs,
     "top": _top,
+    "usage": _usage,
     "tui": _tui,
     "ui": _ui,
     "new": _new,

@@ -263,14 +263,16 @@ class Client:
         name: str = "",
         timeout: float | None = None,
         stop: Callable[[], bool] = lambda: False,
+        tell: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> Iterator[Change]:
         """The jobs that there are, and every change after that, for ``timeout`` seconds or until ``stop()`` is true.
 
-        Ended watches begin again where they were, or with a new list, whose differences are reported.
+        Ended watches begin again where they were, or with a new list, whose differences are reported. ``tell`` gets a
+        sentence for each kind that may not be listed, or may be listed and not be watched.
         """
         where = None if all_namespaces else namespace or self.namespace
         fields = _one(name) if name else {}
-        for change in self._watch(_kinds(kind), where, _query(labelSelector=selector, **fields), timeout, stop):
+        for change in self._watch(_kinds(kind), where, _query(labelSelector=selector, **fields), timeout, stop, tell):
             if change:
                 yield change
 
@@ -284,7 +286,7 @@ class Client:
     ) -> Iterator[Change | None]:
         """As :meth:`watch`, of these kinds, in all namespaces for ``None``; yields ``None`` after each list.
 
-        ``tell`` gets a sentence for each kind that a list could not read.
+        ``tell`` gets a sentence for each kind that could not be listed or watched.
         """
         return self._watch(of, namespace, {}, None, stop, tell, _PAGE_OF_WATCH)
 
@@ -298,7 +300,7 @@ class Client:
         tell: Callable[[Sequence[str]], None] = lambda _: None,
         page: int = PAGE,
     ) -> Iterator[Change | None]:
-        """The changes, and ``None`` after each list. Raises ApiError where a watch is denied, or refused for long."""
+        """Changes, and ``None`` after each list. Raises ApiError where all watches are denied, or one is refused on."""
         patience = Patience(stop, timeout)
         known: dict[_Key, _Known] = {}
         versions: dict[str, str] = {}
@@ -342,8 +344,13 @@ class Client:
                     raise
                 failed, error = CONNECTION, e
             if error:
-                if isinstance(error, ApiError) and error.status == 403:
-                    raise error  # a list may be allowed where a watch is not
+                if isinstance(error, ApiError) and error.status == 403:  # a list may be allowed where a watch is not
+                    versions.pop(failed, None)
+                    if not versions:
+                        raise error
+                    denied = candidates.pop(failed)
+                    tell([f"{sentence('watch', denied.resource, where, error)} Its changes are not shown."])
+                    continue
                 patience.rest(failed, error)
                 stale = list(candidates.values()) if failed == CONNECTION else [candidates[failed]]
 

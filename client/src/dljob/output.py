@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from dljob.account import CPU
 from dljob.errors import NotCreated
 from dljob.events import event_rows
 from dljob.kinds import Resource
-from dljob.view import FAILED, FINAL, INVALID, QUEUED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED, JobView
+from dljob.view import FAILED, FINAL, INVALID, QUEUED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED, JobView, is_gpu
 
 _COLORS = {RUNNING: 32, SUCCEEDED: 36, FAILED: 31, INVALID: 31, RESTARTING: 33, QUEUED: 33, SUSPENDED: 33}
 _TEXT_LIMIT = 60
@@ -174,6 +175,7 @@ def described(job: JobView, raw: Resource, pods: Sequence[Resource], events: Seq
         ("User", job.user),
         ("Restarts", str(job.restarts)),
         ("Requests", f"{job.requests.gpus} GPUs, {job.requests.cpu:.4g} CPUs, {size(job.requests.memory)} memory"),
+        ("Used", used(job)),
         ("Nodes", ", ".join(job.nodes)),
     ]
     lines = [f"{name + ':':11} {printable(value)}" for name, value in fields if value]
@@ -205,6 +207,17 @@ def described(job: JobView, raw: Resource, pods: Sequence[Resource], events: Seq
         rows = (_pod_row(pod) for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
         lines += ["Pods:", *_indented(Table(("NAME", "PHASE", "RESTARTS", "NODE")).lines(rows))]
     return [*lines, *(["Events:", *_indented(events)] if events else [])]
+
+
+def used(job: JobView) -> str:
+    """What a job has used so far, and what kept it from running; "" where no operator keeps an account of it."""
+    account = job.account
+    if account is None:
+        return ""
+    amounts = f"{account.of(is_gpu):.2f} GPU hours, {account.of(lambda name: name == CPU):.2f} CPU hours"
+    goodput = account.goodput(is_gpu)
+    lost = [f"{one.count} {one.cause} ({duration(one.seconds)})" for one in account.interruptions]
+    return "; ".join([amounts, *([] if goodput is None else [f"goodput {goodput:.1%}"]), *lost])
 
 
 def _pod_row(pod: Resource) -> list[str]:

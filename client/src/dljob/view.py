@@ -9,7 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from dljob import quantity
+from dljob.account import Account, account_of
 from dljob.kinds import FIRST_CONTAINER, Flavor, Kind, Resource, kind_of
+from dljob.times import time_of
 
 QUEUED, SUSPENDED, CREATED, STARTING, RUNNING, RESTARTING, SUCCEEDED, FAILED, INVALID, DELETING = STATES = (
     "Queued",
@@ -150,6 +152,8 @@ class JobView:
     """``<Kind>/<name>`` of the controller, such as a Katib Trial; "" for a user's own job."""
     user: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    account: Account | None = None
+    """What it has used; ``None`` where no operator keeps an account of it."""
 
     @property
     def key(self) -> str:
@@ -215,6 +219,7 @@ def view(job: Resource, pods: Iterable[Resource] = (), now: datetime | None = No
         owner=_owner(meta),
         user=_user(meta),
         labels=labels,
+        account=account_of(status, now),
     )
 
 
@@ -563,12 +568,3 @@ def _text(value: Any) -> str:
 
 def _number(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def time_of(value: Any) -> datetime | None:
-    """A time of the API, UTC where it names no zone; ``None`` for anything else."""
-    try:
-        found = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

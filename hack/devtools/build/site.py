@@ -8,7 +8,6 @@ from __future__ import annotations
 import posixpath
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from devtools.paths import ROOT
+from devtools.paths import ROOT, known_files
 
 SETTINGS = "docs/site"
 FINDINGS = "findings/README.md"
@@ -59,11 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def collect(into: Path) -> None:
     """Copy the documents, with links as the site has them."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", *DOCUMENTS],
-        cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    names = sorted(set(filter(None, listed.stdout.split("\0"))))
+    names = known_files(*DOCUMENTS)
     below = contents([name for name in names if name.endswith(".md")], (ROOT / TOP).read_text(encoding="utf-8"))
     for name in names:
         to = into / (FIRST if name == TOP else name)

@@ -38,8 +38,8 @@ _MAX_FILE_SIZE = 512 * 1024
 @dataclass(frozen=True)
 class OperatorSettings:
     """What the administrator sets: the ConfigMap's name and namespaces (most important first), one of CLOUDS or "", the
-    cluster's DNS domain, the scheduler that starts the pods of a job together, and whether the operator creates Kueue's
-    Workloads."""
+    cluster's DNS domain, the scheduler that starts the pods of a job together, whether the operator creates Kueue's
+    Workloads, and whether it keeps accounts of what jobs use."""
 
     config_map: str = CONFIG_MAP
     cloud: str = ""
@@ -47,6 +47,7 @@ class OperatorSettings:
     config_namespaces: tuple[str, ...] = ()
     gang: GangScheduler | None = None
     kueue: bool = False
+    usage: bool = False
 
 
 def read(

@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info im
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner, is_owned_by, labels
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.deleted_pods import DELETED_PODS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, OwnedKind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -53,6 +54,10 @@ class Reader:
             return {kind: self._owned[uid].get(kind, ()) for kind in kinds}
         query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
         return {kind: self._list(OWNED_KINDS[kind], namespace, query) for kind in kinds}
+
+    def deleted_pods(self, uid: str) -> Sequence[Resource] | None:
+        """The pods of the job that an engine has seen go, as in :mod:`..shared.deleted_pods`; ``None`` without one."""
+        return (self._owned or {}).get(uid, {}).get(DELETED_PODS)
 
     def _list(self, kind: OwnedKind, namespace: str, query: Mapping[str, str]) -> Sequence[Resource]:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
@@ -23,12 +24,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import (
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import shared_env_configmap
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job, shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.accelerators.resolve import (
     required_info,
     resolve_accelerators,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption, pod_uses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Frameworks, Parsed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import conclude as conclude_
@@ -43,6 +44,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     slices,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.usage.report import (
+    is_unsettled,
+    still_holds,
+    with_usage,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
@@ -151,6 +157,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     concluded = conclude(parsed, resolution, result, now)
     if may_defer(context, parsed, observed, result, concluded):
         concluded = conclude_.defer(concluded)
+    concluded = account_for(parsed, observed, concluded, now)
     committed = commit(context, writer, resource, concluded, now)
     outcome = _outcome(parsed, resolution, result, concluded, committed)
     if queued is not None and not (committed.conflict or committed.gone):
@@ -170,7 +177,13 @@ def read(context: Context, parsed: Parsed) -> Observed:
     kinds = _owned_kinds(parsed.job, parsed.framework, gang) if parsed.job else _active_kinds(parsed.framework, gang)
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
-    return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
+    observed = build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
+    if not context.settings.usage:
+        return observed
+    batch_jobs = [one.uid for (kind, _), one in observed.owned_objects.items() if kind == batch_job.KIND]
+    gone = context.reader.deleted_pods(parsed.owner.uid)
+    uses = partial(pod_uses.read, parsed.owner, batch_jobs, parsed.framework.container, pods, gone)
+    return replace(observed, uses=uses)
 
 
 def foreign_pods(context: Context, parsed: Parsed, observed: Observed) -> tuple[PodState, ...]:
@@ -267,6 +280,21 @@ def may_defer(context: Context, parsed: Parsed, observed: Observed, result: Appl
     if not any(result.created_of("Pod")) or result.incomplete or concluded.continues:
         return False
     return initial_status.can_defer(parsed.job, observed, concluded.status)
+
+
+def account_for(parsed: Parsed, observed: Observed, concluded: Conclusion, now: datetime) -> Conclusion:
+    """The conclusion with what the job has used, where a status is written and the operator keeps accounts.
+
+    Of a job at rest one is written for the account too, since its last pods may end after its last status.
+    """
+    job = parsed.job
+    if job is None or observed.uses is None or (concluded.status is None and not is_unsettled(job)):
+        return concluded
+    created = str(parsed.resource["metadata"].get("creationTimestamp") or "")
+    status = with_usage(job, created, concluded.status or job.status, observed.uses, now)
+    if concluded.status is None and still_holds(status):
+        return concluded
+    return replace(concluded, status=status)
 
 
 def _adopted(writer: Writer, parsed: Parsed, planned: Plan, result: ApplyResult, now: datetime) -> Outcome:

@@ -10,6 +10,8 @@ OWN_PREFIX = "dljob.operator/"
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_JOB_UID = f"{OWN_PREFIX}job-uid"
+LABEL_REPLICA_TYPE = f"{OWN_PREFIX}replica-type"
+LABEL_REPLICA_INDEX = f"{OWN_PREFIX}replica-index"
 
 STATE_RUNNING = "Running"
 STATE_SUCCEEDED = "Succeeded"
@@ -17,6 +19,9 @@ STATE_FAILED = "Failed"
 
 CONFIG_MAP = "tf-job-operator-config"
 """The ConfigMap that configures accelerators."""
+
+ACCELERATORS = ("gpu", "nvidia.com/mig", "google.com/tpu", "habana.ai/", "aws.amazon.com/neuron", "huawei.com/ascend")
+"""What the name of an extended resource has a part of if it is an accelerator; a MIG device counts as one."""
 
 MAX_REPLICAS = 20_000
 """Default maximum number of replicas of a job. A reconcile of so many takes seconds; a cluster holds 150,000 pods."""
@@ -38,3 +43,8 @@ SETTING_NON_ROOT_USER = "nonRootUserId"
 """Key of a setting that the hooks get: the user of an added container where the job's template forbids root and names
 none. ``None`` where the cluster assigns it, as OpenShift does."""
 NON_ROOT_USER = 65534
+
+
+def is_accelerator(resource: str) -> bool:
+    """Whether a resource of this name is an accelerator."""
+    return any(part in resource for part in ACCELERATORS)

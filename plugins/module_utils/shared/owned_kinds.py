@@ -94,6 +94,15 @@ _POD_FIELDS = {
     },
 }
 
+_POD_REQUESTS = {
+    "spec": {
+        **dict.fromkeys(("resources", "overhead"), True),
+        "containers": {"resources": True},
+        "initContainers": dict.fromkeys(("name", "restartPolicy", "resources"), True),
+    },
+}
+"""What a cache keeps of pods too where the operator keeps accounts of what jobs use."""
+
 KUEUE_GROUP = "kueue.x-k8s.io"
 WORKLOAD = "Workload"
 
@@ -209,6 +218,20 @@ DECLARABLE = tuple(one.name for one in _ALL if one.kind != "Pod" and not one.rem
 """The names of the kinds that a framework may declare in ``owns``."""
 
 OF_EVERY_JOB = tuple(one.kind for one in _ALL if one.of_every_job)
+
+
+def cached_fields(kind: OwnedKind, *, requests: bool = False) -> Mapping[str, Any]:
+    """:attr:`OwnedKind.cached`, of pods with their ``requests`` if these are wanted."""
+    fields = kind.cached or {}
+    return _merged(fields, _POD_REQUESTS) if requests and kind.kind == "Pod" else fields
+
+
+def _merged(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(fields)
+    for name, below in more.items():
+        known = found.get(name)
+        found[name] = _merged(known, below) if isinstance(known, Mapping) else below
+    return found
 
 
 def reduce_fields(obj: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:

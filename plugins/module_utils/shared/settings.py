@@ -220,6 +220,17 @@ KUEUE = Setting(
     chart="kueue",
     page="semantics/kueue.md",
 )
+USAGE = Setting(
+    "--usage",
+    OneOf(("off", "on")),
+    "on: keep in the status of each job what it has used: seconds queued, starting, running and restarting, seconds of "
+    "GPUs, cores and memory, and what interruptions have cost",
+    variable="DLJOB_USAGE",
+    default="off",
+    metavar="STATE",
+    chart="usage",
+    page="semantics/usage.md",
+)
 MPI_KUBECTL_DELIVERY_IMAGE = Setting(
     "--mpi-kubectl-delivery-image",
     _image,
@@ -266,6 +277,7 @@ OPTIONS: tuple[Setting[object], ...] = (
     SERVICES_SCOPE,
     GANG_SCHEDULER_NAME,
     KUEUE,
+    USAGE,
     MPI_KUBECTL_DELIVERY_IMAGE,
     NON_ROOT_USER_ID,
 )

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_JOB_UID as LABEL_JOB_UID
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY as LABEL_MANAGED_BY
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    LABEL_REPLICA_INDEX as LABEL_REPLICA_INDEX,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    LABEL_REPLICA_TYPE as LABEL_REPLICA_TYPE,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER as MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_FAILED as STATE_FAILED
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_RUNNING as STATE_RUNNING
@@ -12,8 +18,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 # defined there because the engine uses them too
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 
-LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
-LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
 LABEL_REPLICA_GROUP = "dljob.operator/replica-group"
 """Label of the pods of a group of replicas, which has a template of its own, with its name."""
 LABEL_TENSORBOARD_OF = "dljob.operator/page-of"

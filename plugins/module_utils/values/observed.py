@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote as EventNote
+from ansible_collections.dljob.operator.plugins.module_utils.values.usage import PodUses
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,9 @@ class Observed:
     foreign: tuple[PodState, ...] = ()
     """The pods of the job that another operator has created and that this one has not adopted. They have no labels of
     this operator, and only a plan that presumes ``PODS_ARE_KNOWN`` has the reconcile read them."""
+    uses: Callable[[], PodUses] | None = field(default=None, compare=False)
+    """What its pods hold and do, computed for a status that is written; ``None`` where the operator keeps no accounts
+    of it."""
 
     def pods_of(self, type_: str) -> list[PodState]:
         folded = type_.lower()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 from devtools.build.collection import tarball
+from devtools.paths import known_files
 
-ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = {
     "CHANGELOG.md",
     "FILES.json",
@@ -51,8 +50,7 @@ def test_it_holds_what_playbooks_need_and_no_more(built: Path) -> None:
 
 
 def test_no_file_that_git_does_not_know(installed: Path) -> None:
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
-    known = set(listed.stdout.splitlines()) | {"MANIFEST.json", "FILES.json"}
+    known = {*known_files(), "MANIFEST.json", "FILES.json"}
     files = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
     assert "roles/dljob/tasks/main.yml" in files
     assert "docs/soak.svg" not in files, "build_ignore takes paths"

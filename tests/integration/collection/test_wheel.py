@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from devtools.build.collection import tarball, wheel
+from devtools.paths import known_files
 
 ROOT = Path(__file__).resolve().parents[3]
 COLLECTION = "ansible_collections/dljob/operator/"
@@ -40,13 +41,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def archive(built: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(built)
-
-
-def known_files() -> list[str]:
-    """The files that git tracks or would track."""
-    command = ["git", "ls-files", "-co", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    return [name for name in listed if (ROOT / name).is_file()]
 
 
 def test_its_collection_is_the_tarballs(archive: zipfile.ZipFile, tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ RUN_BY = {
     r"kubectl dljob why mxnet-digits": DEMO,
     r"kubectl dljob logs -f mxnet-digits": "tests/e2e/test_client.py::test_logs_of_all_replicas_until_the_job_ends",
     r"kubectl dljob top --by namespace,user": "tests/e2e/test_client.py::test_who_holds_what",
+    r"kubectl dljob usage (-A|--by namespace,user).*": "tests/e2e/test_usage.py::test_a_suspended_job_uses_nothing",
     r"kubectl dljob ui": "tests/unit/client/test_web.py::test_pages_hear_of_changes",
     r"kubectl -n dljob-system port-forward service/dljob-ui 8080:80|kubectl create token NAME": "tests/e2e/test_web_deployment.py::test_the_page_in_a_pod",
     r"kubectl dljob tui": "tests/unit/client/test_tui.py::test_jobs_come_change_and_go",

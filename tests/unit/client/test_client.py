@@ -466,6 +466,44 @@ def test_a_watch_of_what_may_not_be_listed_is_a_sentence(cluster: Cluster) -> No
         list(cluster.client().watch(timeout=1))
 
 
+@pytest.mark.parametrize("end", [refused, ended])
+def test_a_kind_that_may_be_listed_and_not_watched_does_not_end_the_others(
+    cluster: Cluster, end: Callable[[Exchange, int], None]
+) -> None:
+    job = cluster.job("a")
+    cluster.job("b", "tfjobs")
+
+    def begin(exchange: Exchange, _: int) -> bool:
+        if "tfjobs" in exchange.path:
+            end(exchange, 403)
+            return False
+        return True
+
+    seen, told = watches(cluster, begin), list[str]()
+    changes = cluster.client().watch(timeout=30, tell=told.extend)
+    assert {next(changes).job.name for _ in range(2)} == {"a", "b"}
+    timer = threading.Timer(0.3, lambda: cluster.end(job))
+    timer.start()
+    assert next(changes).job.name == "a"
+    changes.close()
+    assert told == ["You may not watch tfjobs.kubeflow.org in the namespace team. Its changes are not shown."]
+    assert sum("tfjobs" in one.path for one in seen) == 1
+
+
+@pytest.mark.parametrize("end", [refused, ended])
+def test_where_no_kind_may_be_watched_the_error_is_raised(
+    cluster: Cluster, end: Callable[[Exchange, int], None]
+) -> None:
+    cluster.job("a")
+
+    def begin(exchange: Exchange, _: int) -> None:
+        end(exchange, 403)
+
+    watches(cluster, begin)
+    with pytest.raises(errors.ApiError):
+        list(cluster.client().watch("ptj", timeout=30))
+
+
 def test_a_job_of_the_same_name_is_another_one(cluster: Cluster) -> None:
     """It was deleted and created while no watch ran."""
     cluster.job("a")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import ACCELERATORS
 from dljob import kinds, quantity, view
 from dljob.view import Durations, Failure, JobView, Replicas
 from hypothesis import given
@@ -389,3 +390,7 @@ def _expect_the_same_later(job: Resource) -> None:
 def test_the_folder_of_examples_is_where_this_file_looks() -> None:
     assert {kinds.kind_of(job).framework for job in OWN_KINDS.values()} == set(FRAMEWORKS)
     assert isinstance(view.view(of_v1()), JobView) and Path(ROOT / "examples").is_dir()
+
+
+def test_accelerators_are_those_of_the_operator() -> None:
+    assert view._GPU_NAMES == ACCELERATORS  # noqa: SLF001

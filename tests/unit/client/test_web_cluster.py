@@ -541,7 +541,7 @@ def test_a_watch_that_is_denied_is_a_sentence(site: Site) -> None:
     site.tenants.users[ROOT].denied = {"watch pytorchjobs"}
     client = Client(api=Api(site.tenants.config(ROOT)))
     with pytest.raises(ApiError, match="cannot watch"):
-        list(client.watch(all_namespaces=True, timeout=60))
+        list(client.watch("ptj", all_namespaces=True, timeout=60))
     assert len(site.tenants.of("list")) == 1
 
 

@@ -48,6 +48,14 @@ def test_the_way_into_kueue(monkeypatch: pytest.MonkeyPatch) -> None:
         settings(monkeypatch, DLJOB_KUEUE="pods")
 
 
+def test_the_accounts_of_what_jobs_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not settings(monkeypatch).usage
+    assert not settings(monkeypatch, DLJOB_USAGE="off").usage
+    assert settings(monkeypatch, DLJOB_USAGE="on").usage
+    with pytest.raises(AnsibleActionFail, match="DLJOB_USAGE: 'yes' is neither off nor on"):
+        settings(monkeypatch, DLJOB_USAGE="yes")
+
+
 def test_the_image_with_kubectl_reaches_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     def image(given: str) -> str:
         monkeypatch.setenv("DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", given)

@@ -97,7 +97,7 @@ def test_columns_and_status(version: dict[str, Any]) -> None:
     usual = {c["name"] for c in version["additionalPrinterColumns"] if not c.get("priority")}
     wide = {c["name"] for c in version["additionalPrinterColumns"] if c.get("priority")}
     assert usual == {"State", "Replicas", "Age"}
-    assert wide == {"Phase", "Reason", "Runtime ID"}
+    assert wide == {"Phase", "Reason", "Runtime ID", "GPU Hours"}
     assert version["subresources"]["status"] == {}
     known = dict(schemas(version["schema"]["openAPIV3Schema"]))
     for column in version["additionalPrinterColumns"]:

@@ -42,6 +42,7 @@ OF_THE_RUNS = [
         "'My Scheduler' is no schedulerName; write volcano"),
     Case("--kueue", "DLJOB_KUEUE", "", "workloads", "workloads", "pods",
         "'pods' is not workloads; leave it empty for Kueue's own integration"),
+    Case("--usage", "DLJOB_USAGE", "off", "on", "on", "yes", "'yes' is neither off nor on"),
     Case("--mpi-kubectl-delivery-image", "DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", "kubeflow/kubectl-delivery:latest",
         "mine:2", "mine:2", "two words", "'two words' is no name of an image"),
     Case("--non-root-user-id", "DLJOB_NON_ROOT_USER_ID", "65534", "none", "none", "0",

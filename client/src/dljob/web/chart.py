@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dljob.kinds import Resource, kind_of
+from dljob.times import time_of
 from dljob.usage import node_of
-from dljob.view import FINAL, QUEUED, SUSPENDED, JobView, replica_of, time_of
+from dljob.view import FINAL, QUEUED, SUSPENDED, JobView, replica_of
 
 WIDTH = 1000
 MOST_ROWS = 200

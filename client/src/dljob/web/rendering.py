@@ -11,7 +11,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from dljob.logs.show import harmless
-from dljob.output import duration, printable, size
+from dljob.output import duration, printable, size, used
 from dljob.view import JobView
 from dljob.web.chart import WIDTH
 
@@ -29,7 +29,7 @@ _templates = Environment(
     loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(), undefined=StrictUndefined
 )
 _templates.filters |= {
-    "printable": printable, "duration": duration, "size": size, "harmless": harmless, "link": link,
+    "printable": printable, "duration": duration, "size": size, "harmless": harmless, "link": link, "used": used,
 }  # fmt: skip
 _ABSENT = {"title": "", "form_key": "", "may_leave": False, "manifest": ""}
 """Values that pages may have."""

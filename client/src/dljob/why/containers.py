@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dljob.view import time_of
+from dljob.times import time_of
 from dljob.why import ends
 from dljob.why.facts import FAILED, Container, Facts, Pod, condition, first_time, last_time, mapping, message_of
 from dljob.why.finding import Finding, Rule, first_match, found, rule

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from dljob.view import time_of
+from dljob.times import time_of
 from dljob.why.model import Evidence, Object, Snapshot
 
 SUCCEEDED, FAILED, SUSPENDED = "Succeeded", "Failed", "Suspended"

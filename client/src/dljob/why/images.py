@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from dljob.view import time_of
+from dljob.times import time_of
 from dljob.why.facts import Container, Facts, first_time, message_of
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Severity

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from dljob.kinds import FIRST_CONTAINER, UnknownKind, kind_of
-from dljob.view import QUEUE_LABEL, time_of
+from dljob.times import time_of
+from dljob.view import QUEUE_LABEL
 from dljob.why.facts import FAILED, SUCCEEDED, SUSPENDED, Facts, condition, is_true, mapping, maps
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Severity

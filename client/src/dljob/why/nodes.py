@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from dljob.view import time_of
+from dljob.times import time_of
 from dljob.why.facts import FAILED, Facts, Pod, condition, is_true, mapping, name_of
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Object, Severity

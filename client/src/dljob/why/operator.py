@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dljob.view import time_of
+from dljob.times import time_of
 from dljob.why.facts import Facts, condition, mapping, maps, name_of
 from dljob.why.finding import Finding, found, rule
 from dljob.why.model import Evidence, Object, Severity

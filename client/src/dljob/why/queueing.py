@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dljob.view import QUEUE_LABEL, time_of
+from dljob.times import time_of
+from dljob.view import QUEUE_LABEL
 from dljob.why.facts import Facts, condition, is_true, mapping, maps, name_of
 from dljob.why.finding import Finding, Rule, found, rule
 from dljob.why.model import Evidence, Object, Severity

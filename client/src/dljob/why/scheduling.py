@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dljob.view import time_of
+from dljob.times import time_of
 from dljob.why import fit, scheduler
 from dljob.why.facts import Facts, Pod, condition, mapping, maps
 from dljob.why.finding import Finding, Rule, first_match, found, rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dljob.view import time_of
+from dljob.times import time_of
 from dljob.why.facts import Facts, first_time, last_time, mapping, maps, message_of, name_of
 from dljob.why.finding import Finding, first_match, found, rule
 from dljob.why.model import Evidence, Object, Severity

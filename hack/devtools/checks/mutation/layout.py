@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from devtools.paths import ROOT
+from devtools.paths import ROOT, known_files
 
 GROUPS = {
     "logic": "plugins/module_utils/logic",
@@ -33,18 +32,10 @@ def test_files(root: Path) -> list[str]:
 def copy(base: Path, root: Path = ROOT) -> Path:
     """Copy what git knows or would add into ``base``/tree, and make it the collection that Python finds first."""
     tree = base / "tree"
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=True,
-        text=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        source, target = root / name, tree / name
-        if source.is_file() or source.is_symlink():  # a deleted file is still listed until the next commit
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target, follow_symlinks=False)
+    for name in known_files(root=root):
+        target = tree / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / name, target, follow_symlinks=False)
     (tree / ".venv").symlink_to(root / ".venv")
     collection = base / "collections" / "ansible_collections" / "dljob" / "operator"
     collection.parent.mkdir(parents=True)

@@ -120,6 +120,14 @@ def _of_round_3(samples: Samples, sizes: Sizes, replicas: Sequence[str]) -> list
                 _cpu(samples, f"{text} CPU within twice", workload, peers.OURS, 2.0, engine),
             ]
         found.append(_goal("13. ansible-operator engine, idle: at most 110 MiB", _idle_memory(samples, engine, 110)))
+    kept = "15. with accounts of what jobs use"
+    if samples.of(plan.ONE, peers.USAGE):
+        for workload in (plan.ONE, plan.MANY, *replicas):
+            text = f"{kept}, {workload}:"
+            found += [
+                _at_most(samples, f"{text} at most 1.05 times", workload, peers.OURS, 1.05, peers.USAGE),
+                _cpu(samples, f"{text} CPU at most 1.05 times", workload, peers.OURS, 1.05, peers.USAGE),
+            ]
     return [
         *found,
         _goal("13. idle: at most 70 MiB", _idle_memory(samples, peers.OURS, 70)),

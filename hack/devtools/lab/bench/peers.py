@@ -33,6 +33,7 @@ from devtools.testbed.operator import (
 
 PROGRAMS = ROOT / "benchmarks" / "programs"
 OURS, ENGINE, BASELINE, GO_BASELINE = "dljob-operator", "ansible-operator", "baseline", "baseline-go"
+USAGE = "dljob-operator-usage"
 DEFAULT, LIFTED, STOCK = "training-operator", "training-operator-lifted", "stock-ansible"
 
 
@@ -198,6 +199,10 @@ _OURS = (
     _ours(
         "dljob-operator-services", "this operator with a Service for each replica", "--services", "per-replica",
         limits=Limits(heavy=False, once=plan.WORKLOADS),
+    ),
+    _ours(
+        USAGE, "this operator with accounts of what jobs use", "--usage", "on",
+        limits=Limits(heavy=False, lasting=False),
     ),
 )  # fmt: skip
 PEERS: tuple[Peer, ...] = (

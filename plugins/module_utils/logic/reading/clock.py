@@ -26,3 +26,9 @@ def seconds_since(text: object, now: datetime) -> float | None:
     """Seconds from ``text`` to ``now``; ``None`` where ``text`` is not a timestamp."""
     moment = parse(text)
     return None if moment is None else (now - moment).total_seconds()
+
+
+def seconds(text: object) -> int | None:
+    """Whole seconds since 1970, which is all that a timestamp of Kubernetes has; ``None`` for what is none."""
+    moment = parse(text)
+    return None if moment is None else int(moment.timestamp())

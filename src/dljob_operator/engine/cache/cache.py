@@ -34,6 +34,10 @@ class _Record:
         return (self.name, self.uid, self.owner, self.job) == (other.name, other.uid, other.owner, other.job)
 
 
+Listed = Mapping[_Name, _Record]
+"""Packed objects by their namespaces and names."""
+
+
 class _Index:
     """Records by a key that several may have. Its owner locks; one read of a dictionary needs no lock."""
 
@@ -143,13 +147,14 @@ class Store:
                 self._drop(known)
             return Change(obj, None)
 
-    def replace(self, objs: Iterable[Object]) -> Iterator[Change]:
-        """Replace all objects by `objs` and return the changes, deletions first.
+    def packed(self, objs: Iterable[Object]) -> Listed:
+        """Return what `replace` takes. Each object is packed before the next one is read: of a list of all pods only
+        one page is in memory as dictionaries."""
+        return {record.name: record for record in map(self._record, objs)}
 
-        Each object is packed before the next one is read, and a change is unpacked when it is read: of a list of all
-        pods only one page is in memory as dictionaries.
-        """
-        listed = {record.name: record for record in map(self._record, objs)}
+    def replace(self, listed: Listed) -> Iterator[Change]:
+        """Replace all objects by those `listed` and return the changes, deletions first. A change is unpacked when it
+        is read."""
         with self._lock:
             gone = [
                 record for name, record in self._by_name.items() if name not in listed or listed[name].uid != record.uid

@@ -30,7 +30,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.engine.cache import nesting
-from dljob_operator.engine.cache.cache import Store
+from dljob_operator.engine.cache.cache import Listed, Store
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.transforms import Object, Transform
 from dljob_operator.engine.cache.watch_health import LIST_AGAIN_AFTER, WatchHealth
@@ -116,6 +116,8 @@ class Informer:
         self.what = f"{what} in namespace {namespace}" if namespace else what
         self._log_fields = {"resource": what, "namespace": namespace or None}
         self.store = Store()
+        self.applying = threading.Lock()
+        """Held from the removal of an object from the store until `on_change` has returned."""
         self.synced = threading.Event()
         self.has_synced = threading.Event()
         self.missing_now = False
@@ -211,8 +213,7 @@ class Informer:
 
     def _clear(self) -> None:
         """Empty the store, report the deletions, and end all waiting for the first list."""
-        for change in self.store.replace([]):
-            self._on_change(change)
+        self._replace({})
         self.missing_now = True
         self._health.absent()
         self.has_synced.set()
@@ -252,14 +253,18 @@ class Informer:
                 yield from (self.source.transform(obj) for obj in page["items"] if self._is_usable(obj))
 
         try:
-            changes = self.store.replace(listed())
+            packed = self.store.packed(listed())
         except ApiError as error:
             if error.status == 410:
                 raise _Expired from None
             raise
-        for change in changes:
-            self._on_change(change)
+        self._replace(packed)
         return version
+
+    def _replace(self, listed: Listed) -> None:
+        with self.applying:
+            for change in self.store.replace(listed):
+                self._on_change(change)
 
     def _is_usable(self, obj: Object) -> bool:
         is_read = nesting.UNREADABLE not in obj
@@ -333,11 +338,10 @@ class Informer:
             raise ApiError(obj.get("code", 500), obj.get("reason", ""), message)
         if kind != "BOOKMARK":
             gone = kind == "DELETED" or self._is_unreadable(event) or not self._is_usable(obj)
-            changes = (
-                [self.store.remove(self.source.transform(obj))] if gone else self.store.put(self.source.transform(obj))
-            )
-            for change in changes:
-                self._on_change(change)
+            kept = self.source.transform(obj)
+            with self.applying:
+                for change in [self.store.remove(kept)] if gone else self.store.put(kept):
+                    self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]
 
     def _failed(self, error: str, *, rejected: bool = False, is_starting: bool = False) -> None:

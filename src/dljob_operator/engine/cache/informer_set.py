@@ -12,18 +12,21 @@ from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
 from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
+from ansible_collections.dljob.operator.plugins.module_utils.shared.deleted_pods import DELETED_PODS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     OF_EVERY_JOB,
     OWNED_KINDS,
     WORKLOAD,
     OwnedKind,
+    cached_fields,
 )
 
 from dljob_operator import logs
 from dljob_operator.engine.cache import transforms
 from dljob_operator.engine.cache.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.cache.decoding import decoding_of
+from dljob_operator.engine.cache.deleted_pods import DeletedPods
 from dljob_operator.engine.cache.failed_pods import FailedPods
 from dljob_operator.engine.cache.ignored_jobs import IgnoredJobs
 from dljob_operator.engine.cache.informer import Informer, WatchSource
@@ -110,6 +113,7 @@ class InformerSet:
         self._seen = ResourceVersionTracker()
         self._kinds_of = KindIndex[WatchedKind]()
         self._failed_pods = FailedPods()
+        self._deleted_pods = DeletedPods() if settings.usage else None
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings)}
@@ -244,6 +248,11 @@ class InformerSet:
             failed = self._failed_pods.of(batch_jobs, namespace)
             if pods := [one for one in (*launched, *labelled, failed) if one]:
                 found[_POD] = JsonTexts.joined(found[_POD], *pods)
+            if self._deleted_pods is not None:
+                for informer in self._owned[_POD]:
+                    with informer.applying:  # a pod that was missing above has been noted by now
+                        pass
+                found[DELETED_PODS] = self._deleted_pods.of(uid, namespace)
         return CacheView(owned, self._cluster_info.snapshot())
 
     def _owned_by(self, name: str, uid: str, namespace: str) -> JsonTexts:
@@ -302,11 +311,12 @@ class InformerSet:
 
     def _owned_informers(self, kind: OwnedKind) -> list[Informer]:
         sources = [self._source_of(kind, namespace) for namespace in self._settings.namespaces or ("",)]
-        api = self._api.decoding(decoding_of(kind.cached or {}))
+        api = self._api.decoding(decoding_of(cached_fields(kind, requests=self._settings.usage)))
         return [Informer(api, source, lambda change: self._owned_changed(kind, change)) for source in sources]
 
     def _source_of(self, kind: OwnedKind, namespace: str) -> WatchSource:
-        api_resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
+        fields = cached_fields(kind, requests=self._settings.usage)
+        api_resource, transform = _resource_of(kind), transforms.owned(fields)
         if not kind.remedy:
             return WatchSource(
                 *(api_resource.plural, lambda: api_resource, transform, namespace, MANAGED),
@@ -329,6 +339,8 @@ class InformerSet:
         on_job(target_name(kind.watch), change)
         uid = uid_of(change.obj)
         (self._kinds_of.discard if change.new is None else self._kinds_of.add)(uid, kind)
+        if self._deleted_pods is not None:
+            self._count_deleted_pods(self._deleted_pods, change)
         if change.new is None:
             events.discard(uid)
         elif custom_predicate(change):
@@ -338,10 +350,20 @@ class InformerSet:
             flow = flow_of(target_name(kind.watch), change.new)
             events.add(uid, flow, cause=cause, urgent=not reconciled_before)
 
+    def _count_deleted_pods(self, gone: DeletedPods, change: Change) -> None:
+        uid = uid_of(change.obj)
+        if change.new is None:
+            gone.job_deleted(uid, namespace_of(change.obj))
+        else:
+            gone.job_changed(uid, change.new)
+
     def _owned_changed(self, kind: OwnedKind, change: Change) -> None:
         self._note(change)
         if kind.name == _POD:
             self._failed_pods.pod_changed(change)
+            if self._deleted_pods is not None and change.new is None:
+                known = (uid for uid in dict.fromkeys(self._jobs_of(change.obj)) if self._kinds_of.of(uid))
+                self._deleted_pods.pod_deleted(change.obj, known)
         elif kind.name == _BATCH_JOB and change.new is None:
             self._failed_pods.batch_job_gone(uid_of(change.obj), namespace_of(change.obj))
         if not owned_predicate(change):

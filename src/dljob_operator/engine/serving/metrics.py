@@ -8,6 +8,17 @@
     dljob_run_seconds           {kind}                      a histogram of their durations
     dljob_queue_jobs                                        jobs that currently wait for a run
 
+with --usage on also, of the accounts in the statuses of jobs
+
+    dljob_job_resource_seconds_total       {namespace, kind, resource}   core, GiB and device seconds of their pods
+    dljob_job_phase_seconds_total          {namespace, kind, phase}      queued, starting, running ...
+    dljob_job_interruptions_total          {namespace, kind, cause}      Startup, Disruption, Failure, Deletion, Other
+    dljob_job_interruption_seconds_total   {namespace, kind, cause}
+    dljob_job_held_resources               {namespace, kind, resource}   what the pods of existing jobs hold now
+
+whose counters grow when a status is written: a job that runs undisturbed for days adds them at its next change. `kind`,
+`phase` and `cause` have few values, and `resource` names what nodes have, since only pods with a node count;
+
 and the process metrics of prometheus_client (process_cpu_seconds_total, process_resident_memory_bytes ...). An example
 of `kind` is "kubeflow.org/v1 MXJob". On request the counters of jobs have training-operator's names too, for dashboards
 and alerts that were written for it:
@@ -33,6 +44,7 @@ from prometheus_client.registry import Collector
 
 from dljob_operator.engine.cache.predicates import Change, uid_of
 from dljob_operator.engine.cache.transforms import Object
+from dljob_operator.engine.serving.usage_metrics import UsageMetrics
 
 CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
 _ENDS = {STATE_SUCCEEDED: SUCCEEDED, STATE_FAILED: FAILED}
@@ -86,6 +98,7 @@ class Metrics:
         self._jobs_as_elsewhere = (
             {} if frameworks is None else of_jobs(_TRAINING_OPERATOR, ("job_namespace", "framework"))
         )
+        self._usage = UsageMetrics(self.registry)
         self._reconciles = counter("dljob_reconciles", "Jobs that were reconciled", ("kind", "result"))
         self._runs = counter("dljob_runs", "Runs of a role, each for one job or many", ("kind",))
         self._seconds = Histogram(
@@ -105,6 +118,7 @@ class Metrics:
         else:
             labels = namespace, kind, str(_status(change.new).get("state") or "")
             self._jobs_there[key] = self._labels.setdefault(labels, labels)
+        self._usage.job_changed(namespace, key, change)
         for event, amount in self._events(change):
             self._jobs[event].labels(namespace, kind).inc(amount)
             if self._frameworks is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import yaml
 from devtools.build import stamp
 from devtools.build.images import definition
+from devtools.paths import known_files
 
 import dljob_operator
 
@@ -97,11 +97,10 @@ def test_no_tracked_file_names_another_version_or_address(source: stamp.Project)
         rf"({re.escape(repository.rpartition('/')[0])}/[\w.-]*\w)": repository,
     }
     own = "tests/unit/devtools/build/olm/test_bundle.py"  # contains other versions on purpose
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     others = []
-    for name in filter(None, listed.split("\0")):
+    for name in known_files():
         path = ROOT / name
-        if path.is_symlink() or not path.is_file() or path.suffix in (".sum", ".mod") or name == own:
+        if path.is_symlink() or path.suffix in (".sum", ".mod") or name == own:
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
         others += [

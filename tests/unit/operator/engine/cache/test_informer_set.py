@@ -676,3 +676,55 @@ def test_a_run_gets_the_last_state_of_a_launchers_pod_that_failed_and_is_gone() 
     fed.feed("jobs", "DELETED", pod("1", "launcher"))
     fed.feed("jobs", "ADDED", pod("1", "launcher"))
     assert list(fed.set.view([job("1")]).snapshot["1"]["Pod"]) == []
+
+
+def deleted_pods(fed: Fed, job_: dict[str, Any]) -> list[Any]:
+    return list(fed.set.view([job_]).snapshot["1"]["DeletedPods"])  # type: ignore[index]
+
+
+def on_a_node(name: str, version: str = "5") -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    return {**pod("1", name, version, "Running"), "spec": {"nodeName": "n", "containers": [container]}}
+
+
+def test_a_pod_that_is_gone_is_kept_until_the_status_of_its_job_counts_it() -> None:
+    fed = Fed(usage=True)
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    for name in ("a", "b"):
+        fed.feed("pods", "ADDED", on_a_node(name))
+        fed.feed("pods", "DELETED", on_a_node(name, "6"))
+    fed.feed("pods", "ADDED", on_a_node("c"))
+    head, first, second = deleted_pods(fed, job("1"))
+    assert [first["metadata"]["name"], second["metadata"]["name"]] == ["a", "b"]
+    assert first["spec"]["containers"] == [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+    counted = f"{head['watch']}/{first['deleted']['number']}"
+    fed.feed(str(ECHO), "MODIFIED", job("1", "2", status={"usage": {"counted": counted}}))
+    assert deleted_pods(fed, job("1"))[1:] == [second]
+    fed.feed(str(ECHO), "DELETED", job("1", "3"))
+    assert len(deleted_pods(fed, job("1"))) == 1
+
+
+def test_a_pod_that_a_list_lacks_is_gone_too() -> None:
+    fed = Fed(usage=True)
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("pods", "ADDED", on_a_node("a"))
+    fed.informer("pods")._replace({})  # what follows a list
+    assert [one["metadata"]["name"] for one in deleted_pods(fed, job("1"))[1:]] == ["a"]
+
+
+def test_pods_of_unknown_jobs_are_not_kept() -> None:
+    fed = Fed(usage=True)
+    fed.feed("pods", "ADDED", on_a_node("a"))
+    fed.feed("pods", "DELETED", on_a_node("a", "6"))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    assert len(deleted_pods(fed, job("1"))) == 1
+
+
+def test_without_accounts_nothing_of_them_is_kept() -> None:
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("pods", "ADDED", on_a_node("a"))
+    snapshot = fed.set.view([job("1")]).snapshot
+    assert snapshot is not None
+    assert "DeletedPods" not in snapshot["1"]
+    assert snapshot["1"]["Pod"][0]["spec"]["containers"] == [{"name": "c"}]

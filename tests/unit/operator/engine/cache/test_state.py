@@ -204,9 +204,9 @@ class TestStore:
     def test_a_new_list_reports_what_appeared_changed_and_disappeared(self) -> None:
         store = Store()
         gone, same, again = make("Pod", "gone"), make("Pod", "same"), make("Pod", "again")
-        store.replace([gone, same, again])
+        store.replace(store.packed([gone, same, again]))
         recreated, new = make("Pod", "again", uid="second"), make("Pod", "new")
-        changes = list(store.replace([same, recreated, new]))
+        changes = list(store.replace(store.packed([same, recreated, new])))
         assert changes == [
             Change(gone, None),
             Change(again, None),
