@@ -456,18 +456,12 @@ def _logs(given: argparse.Namespace) -> int:
     return logs.run(given, _client(given), lambda sentence: _warn([sentence]))
 
 
-def _top(given: argparse.Namespace) -> int:
-    from dljob.commands import top
+def _table(given: argparse.Namespace) -> int:
+    """top and usage."""
+    from dljob.commands import top, usage
 
-    code, problems = top.run(given, _client(given))
-    _warn(problems)
-    return code
-
-
-def _usage(given: argparse.Namespace) -> int:
-    from dljob.commands import usage
-
-    code, problems = usage.run(given, _client(given))
+    run = top.run if given.command == "top" else usage.run
+    code, problems = run(given, _client(given))
     _warn(problems)
     return code
 
@@ -618,8 +612,7 @@ _COMMANDS: dict[str, Any] = {
     "events": _events,
     "why": _why,
     "logs": _logs,
-    "top": _top,
-    "usage": _usage,
+    **dict.fromkeys(("top", "usage"), _table),
     "tui": _tui,
     "ui": _ui,
     "new": _new,

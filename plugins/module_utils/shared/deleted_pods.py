@@ -16,6 +16,13 @@ USAGE, COUNTED = "usage", "counted"
 """The fields of the status: the account of the job's usage, and the last pod that it counts."""
 
 
+def account_in(job: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The account in the status of a job; empty where there is none, and for what is no status."""
+    status = (job or {}).get("status")
+    usage = status.get(USAGE) if isinstance(status, Mapping) else None
+    return usage if isinstance(usage, Mapping) else {}
+
+
 def header(watch: str, since: str) -> dict[str, str]:
     """The first of the list."""
     return {"watch": watch, "since": since}

@@ -17,13 +17,17 @@ replicas. No replica counts that
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import native_gang, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import quantities
-from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.pod_requests import (
+    Quantities,
+    largest,
+    requested,
+    summed,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
     ANNOTATION_POD_GROUP,
     ANNOTATION_QUEUE,
@@ -41,7 +45,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 Manifest = Mapping[str, Any]
-Amounts = Mapping[str, Decimal]
 """By the name of a resource."""
 
 
@@ -206,42 +209,32 @@ def _members(
 
 def _requests(templates: Iterable[PodTemplate]) -> dict[str, str]:
     """What one pod of each of ``templates`` requests, summed up, as quantities."""
-    total: Amounts = {}
-    by_path: dict[str, Amounts] = {}
+    total: Quantities = {}
+    by_path: dict[str, Quantities] = {}
     for one in templates:
         if one.path not in by_path:
             by_path[one.path] = _pod_requests(one.template["spec"])
-        total = _sum(total, by_path[one.path])
+        total = summed(total, by_path[one.path])
     return {name: f"{amount.normalize():f}" for name, amount in sorted(total.items())}
 
 
-def _pod_requests(spec: Manifest) -> Amounts:
+def _pod_requests(spec: Manifest) -> Quantities:
     """What the scheduler reserves for a pod: its containers and sidecars, or an init container that requests more."""
-    total: Amounts = {}
-    most: Amounts = {}
+    total: Quantities = {}
+    most: Quantities = {}
     for container in spec["containers"]:
-        total = _sum(total, _container_requests(container))
+        total = summed(total, _container_requests(container))
     for container in spec.get("initContainers") or ():
         requests = _container_requests(container)
         if container.get("restartPolicy") == c.RESTART_ALWAYS:
-            total = _sum(total, requests)
+            total = summed(total, requests)
         else:
-            most = _largest(most, requests)
-    return _largest(total, most)
+            most = largest(most, requests)
+    return largest(total, most)
 
 
-def _sum(one: Amounts, other: Amounts) -> Amounts:
-    return {name: one.get(name, Decimal()) + other.get(name, Decimal()) for name in {**one, **other}}
-
-
-def _largest(one: Amounts, other: Amounts) -> Amounts:
-    return {name: max(one.get(name, Decimal()), other.get(name, Decimal())) for name in {**one, **other}}
-
-
-def _container_requests(container: Manifest) -> Amounts:
+def _container_requests(container: Manifest) -> Quantities:
     """The requests of a container; for resources without one its limits, as the API server sets them."""
-    resources = as_mapping(container.get("resources"))
-    given = {**as_mapping(resources.get("limits")), **as_mapping(resources.get("requests"))}
     # the pod gets the resource under the name that the nodes have, which the plan does not know
-    named = {name: amount for name, amount in given.items() if name != ALPHA_GPU and amount is not None}
+    named = {name: amount for name, amount in requested(container).items() if name != ALPHA_GPU and amount is not None}
     return {name: quantities.amount(amount) for name, amount in named.items()}

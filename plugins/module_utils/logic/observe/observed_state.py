@@ -29,7 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 Resource = Mapping[str, Any]
 
-_ENDED = ("Succeeded", "Failed")
+ENDED = ("Succeeded", "Failed")
 """The phases of a pod that has ended."""
 _DENIED = ("ReplicaFailure", "True")
 """The condition of a Deployment whose pods a quota or an admission rule denies."""
@@ -64,7 +64,7 @@ def build_observed_state(
             states[uid].append(_pod(pod, container))
         elif uid is not None and uid not in present and labelled_job(pod) == owner.uid:
             found = _pod(pod, container)
-            if found.phase not in _ENDED:
+            if found.phase not in ENDED:
                 remaining.append(dataclasses.replace(found, terminating=found.terminating or found.created))
     replicas = (
         batch_job.state(
@@ -104,8 +104,7 @@ def _owned_object(resource: Resource) -> OwnedObject:
 
 def _pod(pod: Resource, container: str) -> PodState:
     metadata, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
-    if container == FIRST_CONTAINER:
-        container = next((one.get("name", "") for one in spec.get("containers") or ()), "")
+    container = container_name(spec, container)
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
     conditions = tuple((x.get("type", ""), x.get("status", "")) for x in status.get("conditions") or ())
     disrupted = ("DisruptionTarget", "True") in conditions
@@ -116,7 +115,7 @@ def _pod(pod: Resource, container: str) -> PodState:
     own: Resource = next((one for one in spec.get("containers") or () if one.get("name") == container), {})
     ended = restart_rules.last_end(own, main, status)
     device = device_health.unhealthy(statuses, container)
-    by_rule = phase not in _ENDED and restart_rules.applies(own, ended, status)
+    by_rule = phase not in ENDED and restart_rules.applies(own, ended, status)
     return PodState(
         **_of_metadata(metadata, spec),
         phase=phase,
@@ -188,7 +187,7 @@ def _crash_loop(
     metadata: Resource, spec: Resource, status: Resource, main: Resource, own: Resource
 ) -> ContainerEnd | None:
     """See :attr:`PodState.crash_loop`."""
-    if status.get("phase") in _ENDED or metadata.get("deletionTimestamp"):
+    if status.get("phase") in ENDED or metadata.get("deletionTimestamp"):
         return None
     policy = spec.get("restartPolicy") or c.RESTART_ALWAYS
     for one in (main, *(status.get("initContainerStatuses") or ())):
@@ -214,7 +213,15 @@ def _on(device: str, end: ContainerEnd | None) -> ContainerEnd | None:
     return dataclasses.replace(end, device=device) if end and device else end
 
 
-def _has_condition(status: Resource, type_: str) -> bool:
+def container_name(spec: Resource, container: str) -> str:
+    """The name of the framework's container in a pod: ``container``, or that of the first one."""
+    if container != FIRST_CONTAINER:
+        return container
+    return next((one.get("name", "") for one in spec.get("containers") or ()), "")
+
+
+def has_condition(status: Resource, type_: str) -> bool:
+    """Whether a pod with that ``status`` has the condition."""
     return any(x.get("type") == type_ and x.get("status") == "True" for x in status.get("conditions") or ())
 
 
@@ -252,7 +259,7 @@ def _failures(statuses: list[Resource]) -> Iterator[ContainerFailure]:
 
 
 def _is_active(status: Resource, phase: str) -> bool:
-    if phase in _ENDED:
+    if phase in ENDED:
         return False
     statuses = status.get("containerStatuses") or ()
     return not statuses or any("terminated" not in (s.get("state") or {}) for s in statuses)
@@ -292,7 +299,7 @@ def _pending_since(metadata: Resource, status: Resource, phase: str) -> str:
         return ""
     states = [one.get("state") or {} for one in status.get("initContainerStatuses") or ()]
     # a sidecar among the init containers runs on while the others wait
-    if any("running" in state for state in states) and not _has_condition(status, "Initialized"):
+    if any("running" in state for state in states) and not has_condition(status, "Initialized"):
         return ""
     ended = [s["terminated"] for s in states if "terminated" in s and not s["terminated"].get("exitCode")]
     return max((metadata.get("creationTimestamp") or "", *(one.get("finishedAt") or "" for one in ended)))

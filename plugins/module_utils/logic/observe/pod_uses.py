@@ -6,13 +6,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner, controller_uid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import (
+    ENDED,
+    container_name,
+    has_condition,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock, digits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.pod_requests import pod_requests
 from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import FAILED_BEFORE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.deleted_pods import DELETED
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 from ansible_collections.dljob.operator.plugins.module_utils.values.usage import (
     DELETION,
     DISRUPTION,
@@ -24,7 +28,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.usage import
 
 Resource = Mapping[str, Any]
 
-_ENDED = ("Succeeded", "Failed")
 _KILLED = (137, 143)
 """Exit codes of a program that a signal has ended, as the kubelet sends it to one that is deleted."""
 
@@ -87,7 +90,7 @@ def _use(pod: Resource, container: str) -> PodUse | None:
 
 
 def _bound(spec: Resource, status: Resource) -> int | None:
-    """When the pod was bound to its node; that of the kubelet's first word for one that no scheduler has placed."""
+    """When the pod was bound to its node; its startTime for one that no scheduler has placed."""
     for condition in status.get("conditions") or ():
         if (condition.get("type"), condition.get("status")) == ("PodScheduled", "True"):
             return clock.seconds(condition.get("lastTransitionTime"))
@@ -97,7 +100,7 @@ def _bound(spec: Resource, status: Resource) -> int | None:
 def _released(status: Resource, start: int) -> int | None:
     """When the last container of a pod that has ended did so. Of one without any, as after an eviction, the last
     change of a condition tells."""
-    if status.get("phase") not in _ENDED:
+    if status.get("phase") not in ENDED:
         return None
     statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
     ends = [clock.seconds(_ended(one).get("finishedAt")) for one in statuses]
@@ -112,9 +115,7 @@ def _ended(container: Resource, state: str = "state") -> Resource:
 
 def _main(spec: Resource, status: Resource, container: str) -> tuple[Resource, Resource]:
     """The status and the declaration of the framework's container; empty where there is none."""
-    declared = spec.get("containers") or ()
-    if container == FIRST_CONTAINER:
-        container = next((one.get("name", "") for one in declared), "")
+    declared, container = spec.get("containers") or (), container_name(spec, container)
     return (
         next((one for one in status.get("containerStatuses") or () if one.get("name") == container), {}),
         next((one for one in declared if one.get("name") == container), {}),
@@ -142,8 +143,7 @@ def _succeeded(main: Resource, own: Resource, spec: Resource, status: Resource, 
 
 
 def _cause(metadata: Resource, status: Resource, main: Resource) -> str:
-    conditions = status.get("conditions") or ()
-    if any((one.get("type"), one.get("status")) == ("DisruptionTarget", "True") for one in conditions):
+    if has_condition(status, "DisruptionTarget"):
         return DISRUPTION
     return DELETION if _ends_by_deletion(metadata, main) else FAILURE
 

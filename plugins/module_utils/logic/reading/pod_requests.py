@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -14,6 +13,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.usage import
 CPU, MEMORY = "cpu", "memory"
 _UNITS = {MEMORY: Decimal(1024) ** 3}
 """Bytes of a GiB; all others are counted in their own units."""
+Quantities = Mapping[str, Decimal]
+"""By resource."""
 
 
 def pod_requests(spec: Mapping[str, Any]) -> Amounts:
@@ -22,64 +23,42 @@ def pod_requests(spec: Mapping[str, Any]) -> Amounts:
     Init containers run one after the other before the others, and sidecars among them go on beside the rest. Resources
     of the pod itself replace those of its containers. https://kubernetes.io/docs/concepts/workloads/pods/init-containers/
     """
-    running = _sum(maps(spec.get("containers")))
-    started: dict[str, int] = {}
-    most: dict[str, int] = {}
+    running: Quantities = {}
+    for container in maps(spec.get("containers")):
+        running = summed(running, _amounts(requested(container)))
+    started: Quantities = {}
+    most: Quantities = {}
     for container in maps(spec.get("initContainers")):
-        own = _of(container)
+        own = _amounts(requested(container))
+        with_own = summed(started, own)
+        most = largest(most, with_own)
         if container.get("restartPolicy") == "Always":
-            _add(running, own)
-            _add(started, own)
-            step = started
-        else:
-            step = dict(started)
-            _add(step, own)
-        _raise_to(most, step)
-    _raise_to(running, most)
-    running |= _amounts(_requested(spec.get("resources")))
-    _add(running, _amounts(as_mapping(spec.get("overhead"))))
-    return {name: amount for name, amount in running.items() if amount > 0}
-
-
-def _sum(containers: list[Mapping[str, Any]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in containers:
-        _add(total, _of(container))
-    return total
-
-
-def _of(container: Mapping[str, Any]) -> dict[str, int]:
-    return _amounts(_requested(container.get("resources")))
-
-
-def _requested(resources: Any) -> dict[str, Any]:
-    """A limit without a request is one."""
-    given = as_mapping(resources)
-    return {**as_mapping(given.get("limits")), **as_mapping(given.get("requests"))}
-
-
-def _amounts(quantities_: Mapping[str, Any]) -> dict[str, int]:
+            started, running = with_own, summed(running, own)
+    whole = {**largest(running, most), **_amounts(requested(spec))}
+    total = summed(whole, _amounts(as_mapping(spec.get("overhead"))))
     return {
-        name: _millionths(name, str(given))
-        for name, given in quantities_.items()
-        if name in (CPU, MEMORY) or "/" in name
+        name: round(amount * MILLION / _UNITS.get(name, 1))
+        for name, amount in total.items()
+        if amount > 0 and (name in (CPU, MEMORY) or "/" in name)
     }
 
 
-@functools.lru_cache(1024)
-def _millionths(name: str, given: str) -> int:
-    """0 for what is no quantity."""
-    try:
-        return round(quantities.amount(given) * MILLION / _UNITS.get(name, 1))
-    except ValueError:
-        return 0
+def requested(container: Mapping[str, Any]) -> dict[str, Any]:
+    """The requests of a container; for resources without one its limits, as the API server sets them."""
+    resources = as_mapping(container.get("resources"))
+    return {**as_mapping(resources.get("limits")), **as_mapping(resources.get("requests"))}
 
 
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
+def summed(one: Quantities, other: Quantities) -> Quantities:
+    """The sum."""
+    return {name: one.get(name, Decimal()) + other.get(name, Decimal()) for name in {**one, **other}}
 
 
-def _raise_to(total: dict[str, int], least: Mapping[str, int]) -> None:
-    for name, amount in least.items():
-        total[name] = max(total.get(name, 0), amount)
+def largest(one: Quantities, other: Quantities) -> Quantities:
+    """The larger one of each."""
+    return {name: max(one.get(name, Decimal()), other.get(name, Decimal())) for name in {**one, **other}}
+
+
+def _amounts(given: Mapping[str, Any]) -> Quantities:
+    """Without what is no quantity."""
+    return {name: quantities.amount(value) for name, value in given.items() if quantities.is_quantity(value)}

@@ -8,17 +8,18 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.deleted_pods import (
     COUNTED,
-    USAGE,
+    account_in,
     header,
     marked,
     read_counted,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import timestamp
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_REPLICA_INDEX, LABEL_REPLICA_TYPE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import reduce_fields
 
@@ -113,9 +114,7 @@ class DeletedPods:
         known = self._jobs.get((uid, namespace_of(job)))
         if known is None:
             return
-        status = job.get("status")
-        usage = status.get(USAGE) if isinstance(status, Mapping) else None
-        watch, number = read_counted(usage.get(COUNTED) if isinstance(usage, Mapping) else None)
+        watch, number = read_counted(account_in(job).get(COUNTED))
         with self._lock:
             for one in [one for one in known.texts if watch == known.watch and one <= number]:
                 self._drop(known, one)
@@ -141,4 +140,4 @@ class DeletedPods:
         known.watch, known.since = f"{self._watch}.{self._number}", self._stamp()
 
     def _stamp(self) -> str:
-        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return timestamp(self._now())

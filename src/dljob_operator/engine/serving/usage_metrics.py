@@ -7,13 +7,12 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.deleted_pods import USAGE
+from ansible_collections.dljob.operator.plugins.module_utils.shared.deleted_pods import account_in
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dljob_operator.engine.cache.predicates import Change
-from dljob_operator.engine.cache.transforms import Object
 
 _MOST_NAMES = 50
 """Values of a label. A user who may write a status could invent others."""
@@ -41,7 +40,7 @@ class UsageMetrics(Collector):
 
     def job_changed(self, namespace: str, key: Key, change: Change) -> None:
         """Count what has been added to the account of a job. One that was there before this process counts from now."""
-        after = _account(change.new)
+        after = account_in(change.new)
         held = self._named(after.get("held"))
         with self._lock:
             if held:
@@ -50,7 +49,7 @@ class UsageMetrics(Collector):
                 self._held.pop(key, None)
         if not after or change.old is None:
             return
-        before = _account(change.old)
+        before = account_in(change.old)
         for counter, name in ((self._resources, "resourceSeconds"), (self._phases, "seconds")):
             _grow(counter, namespace, key[0], *(self._named(one.get(name)) for one in (before, after)))
         for counter, name in ((self._interruptions, "count"), (self._lost, "seconds")):
@@ -90,10 +89,6 @@ def _grow(counter: Counter, namespace: str, kind: str, before: Mapping[str, floa
     for name, amount in after.items():
         if (more := amount - before.get(name, 0.0)) > 0:
             counter.labels(namespace, kind, name).inc(more)
-
-
-def _account(job: Object | None) -> Mapping[str, Any]:
-    return _map(_map((job or {}).get("status")).get(USAGE))
 
 
 def _by_cause(account: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def test_a_pod_without_a_node_holds_nothing() -> None:
     assert uses(pod(bound=None, phase="Pending")).pods == ()
 
 
-def test_a_pod_that_no_scheduler_has_placed_counts_from_the_first_word_of_its_node() -> None:
+def test_a_pod_that_no_scheduler_has_placed_counts_from_its_start_time() -> None:
     given = pod(bound=None, startTime=at(12))
     given["spec"]["nodeName"] = "n"
     assert one(given).held == spans((12, None))[0]

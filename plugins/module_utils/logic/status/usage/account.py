@@ -24,7 +24,8 @@ def advance(old: Account | None, facts: Facts, seen: PodUses, now: int) -> Accou
     Amounts are those of the pods that exist, by their own times, and of those that are gone. Another process than
     before has not seen every pod go: what is missing then went when that process began to watch.
     """
-    account = old or Account(facts.created, QUEUED, facts.created, facts.created, needed=phases.needed(facts))
+    needed = phases.needed(facts)
+    account = old or Account(facts.created, QUEUED, facts.created, facts.created, needed=needed)
     until = max(now, account.as_of)
     is_first, is_same = old is None, bool(seen.watch) and seen.watch == account.watch
     news = [use for use in seen.gone if _is_new(use, account, is_first=is_first, is_same=is_same)]
@@ -32,7 +33,7 @@ def advance(old: Account | None, facts: Facts, seen: PodUses, now: int) -> Accou
     watched = min(max(account.as_of, until if seen.since is None else seen.since), until)
     before = account.gone if is_first or is_same else amounts.added(account.gone, _unseen(account, uses, watched))
     settled = account.settled if is_first or is_same else max(account.settled, watched)
-    if phases.needed(facts) != account.needed:
+    if needed != account.needed:
         settled = until
     current = replace(account, settled=settled)
     for at, phase in phases.timeline(current, facts, uses, until):
@@ -47,7 +48,7 @@ def advance(old: Account | None, facts: Facts, seen: PodUses, now: int) -> Accou
         total=amounts.added(gone, amounts.used(seen.pods, until)),
         held=amounts.held(seen.pods, until),
         gone=gone,
-        needed=phases.needed(facts),
+        needed=needed,
         watch=seen.watch,
         number=max((use.number for use in seen.gone), default=account.number if is_same else 0),
     )

@@ -105,7 +105,7 @@ def _up(facts: Facts, uses: Iterable[PodUse]) -> list[_Span]:
             elastic += own
         else:
             found = _common(found, _merged(own))
-    return _common(found, _merged(elastic)) if needed(facts) > sum(t != facts.elastic for t, _ in spans) else found
+    return _common(found, _merged(elastic)) if any(type_ == facts.elastic for type_, _ in spans) else found
 
 
 def _merged(spans: Iterable[_Span]) -> list[_Span]:

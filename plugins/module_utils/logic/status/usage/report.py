@@ -67,12 +67,12 @@ def facts(job: DLJob, status: Mapping[str, Any], created: int) -> Facts:
             (type_, index) for type_, indexes in completed.read(status.get("completed")).items() for index in indexes
         ),
         rests=rests if job.run_policy.suspend or is_suspended else "",
-        rested=_seconds(suspended.get("lastTransitionTime"), None) if is_suspended else None,
+        rested=clock.seconds(suspended.get("lastTransitionTime")) if is_suspended else None,
         started=_seconds(status.get("startTime"), created),
         ended=None if end is None else _seconds(ended, created),
     )
 
 
-def _seconds(text: object, otherwise: Any) -> Any:
+def _seconds(text: object, otherwise: int) -> int:
     found = clock.seconds(text)
     return otherwise if found is None else found
