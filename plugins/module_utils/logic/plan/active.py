@@ -93,7 +93,7 @@ def _after_hidden_loss(found: Situation, report: StatusBuilder) -> Plan | None:
     others = losses.without(current, {pod.uid for pod in hidden})
     report.replicas(replica_statuses.count(job, others, found.completed))
     _record(found, report, (found.retries, found.ignored))
-    report.losses(losses.write(last), found.lost.counts)
+    report.losses(losses.write(hidden_losses.noted(last, hidden)), found.lost.counts)
     report.restarting(hidden, [hidden_losses.explain(pod, last) for pod in hidden])
     deletions = tuple(batch_job.deletion(pod) for pod in hidden)
     return Plan(deletions=deletions, status=report.status(), events=report.events, requeue_after=IMMEDIATE)

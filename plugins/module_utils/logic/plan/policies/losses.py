@@ -9,7 +9,8 @@ such failure a loss.
 The kubelets' clocks give the times, to the second. The status has the last loss in the field ``lastLoss``::
 
     {"replica": "worker-2", "uid": of the pod, "time": RFC 3339, "message": a sentence, "retryable": whether it is,
-     "consequences": {"master-0": seconds after ``time`` at which this replica failed}}
+     "consequences": {"master-0": seconds after ``time`` at which this replica failed},
+     "hidden": ["launcher-0"], the replicas that have exited with 0 because of it}
 
 and the restarts that were consequences in ``consequentRestarts``, by replica.
 """
@@ -63,6 +64,8 @@ class Loss:
     message: str
     retryable: bool
     consequences: Mapping[str, int] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    """The replicas of :mod:`.hidden_losses` that have started again because of it, once each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +185,16 @@ def write(last: Loss | None) -> dict[str, Any]:
     """The field of the status."""
     if last is None:
         return {}
-    found = {
+    found: dict[str, Any] = {
         "replica": last.replica,
         "uid": last.uid,
         "time": clock.stamp(_moment(last.time)),
         "message": last.message,
         "retryable": last.retryable,
     }
-    return {**found, "consequences": dict(last.consequences)} if last.consequences else found
+    if last.consequences:
+        found["consequences"] = dict(last.consequences)
+    return {**found, "hidden": list(last.hidden)} if last.hidden else found
 
 
 def _read(value: object) -> Loss | None:
@@ -201,7 +206,9 @@ def _read(value: object) -> Loss | None:
         return None
     offsets = as_mapping(known.get("consequences"))
     kept = {str(name): n for name, n in offsets.items() if isinstance(n, int) and not isinstance(n, bool)}
-    return Loss(replica, uid, int(moment.timestamp()), message, known.get("retryable") is True, kept)
+    hidden = known.get("hidden")
+    again = tuple(name for name in hidden if isinstance(name, str)) if isinstance(hidden, list) else ()
+    return Loss(replica, uid, int(moment.timestamp()), message, known.get("retryable") is True, kept, again)
 
 
 def _after(job: DLJob, ends: Iterable[_End], last: Loss | None) -> Loss | None:
