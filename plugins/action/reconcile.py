@@ -20,7 +20,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.builtin_types impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.loader import Read
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Frameworks
-from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, settings, worker_protocol
+from ansible_collections.dljob.operator.plugins.module_utils.shared import (
+    cache_snapshot,
+    progress,
+    settings,
+    worker_protocol,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CONFIG_MAP,
@@ -199,6 +204,7 @@ def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
         gang,
         kueue=bool(_value(settings.KUEUE)),
         usage=_value(settings.USAGE) == "on",
+        progress=progress.endpoint_of(os.environ),
     )
 
 

@@ -6,8 +6,9 @@ import argparse
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared import settings
+from ansible_collections.dljob.operator.plugins.module_utils.shared import progress, settings
 from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import OneOf, Setting, positive
 
 from dljob_operator.durations import parse_duration
@@ -17,6 +18,13 @@ def _file(text: str) -> Path:
     if not text:
         raise ValueError("'' is no name of a file")
     return Path(text)
+
+
+def _https_url(text: str) -> str:
+    parts = urlsplit(text)
+    if text and not (parts.scheme == "https" and parts.hostname and not parts.path.strip("/")):
+        raise ValueError(f"{text!r} is not of the form https://HOST:PORT")
+    return text.rstrip("/")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -85,6 +93,35 @@ HEALTH_PROBE_BIND_ADDRESS = Setting(
     unset="do not serve",
     metavar="ADDRESS",
     page="deployment.md#probes",
+)
+PROGRESS = Setting(
+    "--progress",
+    OneOf((progress.OFF, progress.OPT_IN, progress.ON)),
+    "on: programs of all jobs may report their progress, which the job's status shows; opt-in: only where "
+    "runPolicy.progress says so",
+    variable="DLJOB_PROGRESS",
+    default=progress.OFF,
+    metavar="STATE",
+    chart="progress",
+    page="semantics/progress.md",
+)
+PROGRESS_BIND_ADDRESS = Setting(
+    "--progress-bind-address",
+    str,
+    "take reports of progress at this address",
+    default=":8444",
+    metavar="ADDRESS",
+    page="semantics/progress.md",
+)
+PROGRESS_URL = Setting(
+    "--progress-url",
+    _https_url,
+    "where the pods of jobs reach that address, such as https://10.0.0.1:8444; in a cluster a Service of the "
+    "operator's own namespace",
+    variable="DLJOB_PROGRESS_URL",
+    unset="https://dljob-operator-progress.<own namespace>.svc:8444",
+    metavar="URL",
+    page="semantics/progress.md",
 )
 METRICS_BIND_ADDRESS = Setting(
     "--metrics-bind-address",
@@ -204,6 +241,9 @@ RUN: tuple[Setting[object], ...] = (
     RECONCILE_PERIOD,
     GRACEFUL_SHUTDOWN_TIMEOUT,
     HEALTH_PROBE_BIND_ADDRESS,
+    PROGRESS,
+    PROGRESS_BIND_ADDRESS,
+    PROGRESS_URL,
     METRICS_BIND_ADDRESS,
     METRICS_TLS_CERT_FILE,
     METRICS_TLS_KEY_FILE,

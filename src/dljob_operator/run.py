@@ -14,11 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import NO_RANK, OFF, ON, RANK_0
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import VARIABLE as ENDPOINT
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 
 from dljob_operator import __version__, logs
 from dljob_operator.allocator import limit_arenas, start_trimming
+from dljob_operator.engine.cache.informer_set import InformerSet
 from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.lifecycle.cleanup import CleanupIncomplete, remove_created
@@ -31,6 +34,8 @@ from dljob_operator.engine.serving.health import Health
 from dljob_operator.engine.serving.metrics import Metrics
 from dljob_operator.engine.serving.metrics_access import MetricsAccess
 from dljob_operator.engine.serving.metrics_server import serve_metrics
+from dljob_operator.engine.serving.progress.metrics import ProgressMetrics
+from dljob_operator.engine.serving.progress.service import ProgressService
 from dljob_operator.failed_check import FailedCheck
 from dljob_operator.options import RUN, add_common, add_options
 from dljob_operator.runner import RunnerClient
@@ -117,6 +122,7 @@ class EmbeddedEngine:
 
         Raises NoCluster, ApiError, ApiConnectionError, RunnerError, LeadershipLost and CleanupIncomplete.
         """
+        progress = self._prepare_progress()
         runner = self._operator.start_runner()
         try:
             api = self._operator.connect()
@@ -136,6 +142,8 @@ class EmbeddedEngine:
                 runner.close()
                 return 0
             controller = self._start_controller(api, runner, metrics)
+            if progress is not None:
+                _start_progress(progress, controller.informers, metrics)
         except BaseException:
             runner.close()
             if any(one.created for one in self._installed):
@@ -144,9 +152,20 @@ class EmbeddedEngine:
         try:
             return self._wait(controller, runner)
         finally:
+            if progress is not None:
+                progress.stop()
             if self._elector is not None:
                 self._elector.stop()
             _clean_up(api, self._installed)
+
+    def _prepare_progress(self) -> ProgressService | None:
+        """The runs that follow know the endpoint."""
+        options, operator = self._options, self._operator
+        if options.progress == OFF:
+            return None
+        service = ProgressService(operator.connect(), os.environ, options.progress_url, options.progress_bind_address)
+        operator.environ[ENDPOINT] = service.endpoint(RANK_0 if options.progress == ON else NO_RANK).text()
+        return service
 
     def _install_crds(self, api: KubeApi) -> None:
         options, operator = self._options, self._operator
@@ -193,7 +212,10 @@ class EmbeddedEngine:
             api if elector is None else api.writing_while(elector.seconds_left),
             runner if elector is None else FencedRunner(runner, elector.leads),
             dataclasses.replace(
-                self._operator.settings, selector=options.selector, reconcile_period=options.reconcile_period
+                self._operator.settings,
+                selector=options.selector,
+                reconcile_period=options.reconcile_period,
+                progress=options.progress != OFF,
             ),
             metrics=metrics,
         )
@@ -234,6 +256,17 @@ class EmbeddedEngine:
             raise problems[0]
         _LOG.info("stopped")
         return 0
+
+
+def _start_progress(service: ProgressService, informers: InformerSet, metrics: Metrics) -> None:
+    """A port that is in use costs the reports, and not the jobs."""
+    try:
+        service.start(informers)
+    except OSError as error:
+        _LOG.error("cannot take reports of progress", extra=logs.fields(error=str(error)))
+        return
+    if informers.progress is not None:
+        metrics.registry.register(ProgressMetrics(informers.progress))
 
 
 def _identity() -> str:

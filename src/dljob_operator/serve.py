@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import Popen
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import OFF
+
 from dljob_operator import logs
 from dljob_operator.allocator import limit_arenas, start_trimming
 from dljob_operator.ansible_operator_bridge import harmful_annotations, split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.ansible_operator_bridge.watchdog import Watchdog
-from dljob_operator.options import add_common
+from dljob_operator.options import PROGRESS, add_common
 from dljob_operator.runner import RunnerClient
 from dljob_operator.signals import SignalThread
 from dljob_operator.watches import Watch
@@ -56,6 +58,11 @@ def serve(signals: SignalThread, options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise ValueError("serve: add the command to run: dljob-operator serve -- ansible-operator run")
+    if PROGRESS.of(os.environ) != OFF:
+        raise ValueError(
+            f"{PROGRESS.variable}: only the embedded engine takes reports of progress: set "
+            f"DLJOB_ENGINE=dljob-operator, or remove {PROGRESS.variable}"
+        )
     operator = Operator(options)
     theirs, ours = split.split(operator.watches)
     api = operator.connect()

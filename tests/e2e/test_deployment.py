@@ -19,6 +19,7 @@ from devtools.testbed.cluster import lifecycle
 from support.live_jobs import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
 from support.operator_log import unescaped
 from support.pod_security import strict
+from support.reporting_program import reporting_job
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "dljob-operator"
@@ -273,6 +274,22 @@ class TestHelm:
             said = kubectl.run(*logs, "--prefix")
             assert len({line.partition("]")[0] for line in said.splitlines()}) == 2, "of both"
             assert "forbidden" not in said
+            # the leader of the two takes reports of progress, and after its end the other one
+            before = self.pods(kubectl, *own)
+            self.run(helm, kubectl, "upgrade", *release, str(CHART), *settings, "--set", f"{standby},progress=on")
+            until(lambda: not before & self.pods(kubectl, *own), 60)
+            leader = ("-n", "dljob-helm", "--selector", "dljob.operator/serves-progress=true")
+            job = Cluster(cluster, namespace).create(reporting_job())
+            job.wait(lambda s: s.get("trainerStatus", {}).get("progressPercentage") == 10, "its first report")
+            first = self.pods(kubectl, *leader)
+            assert len(first) == 1
+            kubectl.run("delete", "pod", *leader)
+            job.release("master")
+            status = job.wait_end()
+            assert (status["state"], status["trainerStatus"]["progressPercentage"]) == ("Succeeded", 100)
+            second = self.pods(kubectl, *leader)
+            assert len(second) == 1 and not first & second
+            assert "forbidden" not in kubectl.run(*logs)
         finally:
             self.run(helm, kubectl, "uninstall", *release, "--ignore-not-found", "--wait")
             kubectl.run("delete", "namespace", "dljob-helm", "--ignore-not-found")

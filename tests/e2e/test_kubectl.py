@@ -62,7 +62,7 @@ def test_as_the_documents_print_it(
     assert waited.endswith("/example-job condition met\n")
 
     header, row = kubectl(here, "get", resource).splitlines()
-    assert header.split() == ["NAME", "STATE", "REPLICAS", "AGE"]
+    assert header.split() == ["NAME", "STATE", "REPLICAS", "PROGRESS", "AGE"]
     assert row.split()[:2] == ["example-job", "Succeeded"]
     shown = yaml.safe_load(kubectl(here, "get", "-o", "yaml", resource, "example-job"))
     assert shown["status"]["phase"] == "Done"

@@ -16,7 +16,7 @@ from dljob_operator.options import SETTINGS
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "dljob-operator"
 TEMPLATE = (CHART / "templates" / "deployment.yaml").read_text(encoding="utf-8").splitlines()
 OFFERED = [setting for setting in SETTINGS if setting.chart]
-OF_THE_POD = {"POD_NAMESPACE"}
+OF_THE_POD = {"POD_NAMESPACE", "POD_NAME"}
 """Variables that the chart itself fills in."""
 
 
@@ -57,3 +57,10 @@ def test_what_the_template_passes_is_a_setting() -> None:
     variables = set(re.findall(r"- name: ([A-Z_]+)$", text, re.MULTILINE)) - OF_THE_POD
     assert variables == {setting.variable for setting in OFFERED if setting.variable}
     assert set(re.findall(r'"(--[a-z-]+)', text)) <= {setting.option for setting in SETTINGS}
+
+
+def test_the_template_passes_progress_only_where_it_is_on() -> None:
+    text = "\n".join(TEMPLATE)
+    without, number = re.subn(r'{{- if include "dljob\.progress" \. }}.*?{{- end }}', "", text, flags=re.DOTALL)
+    assert number == 4, "the argument, both variables and the port"
+    assert not re.search(r"progress|POD_NAME$", without, re.IGNORECASE | re.MULTILINE)

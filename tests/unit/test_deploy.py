@@ -10,9 +10,13 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 from support import pod_security
 
+from dljob_operator.engine.serving.progress.leader_label import LABEL
+from dljob_operator.options import SETTINGS
+
 ROOT = Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 CHART = ROOT / "deploy" / "helm" / "dljob-operator"
+PROGRESS = KUSTOMIZE / "components" / "progress"
 
 
 def read(path: Path) -> Any:
@@ -31,7 +35,8 @@ def test_the_charts_files_are_links_into_this_repository() -> None:
         assert path.is_symlink(), path
         target = path.resolve()
         assert target.exists(), path
-        assert target.is_relative_to(ROOT / "crds") or target.is_relative_to(KUSTOMIZE), path
+        sources = (ROOT / "crds", KUSTOMIZE, ROOT / "deploy" / "monitoring")
+        assert any(target.is_relative_to(source) for source in sources), path
     assert (CHART / "files" / "crds").resolve() == ROOT / "crds"
 
 
@@ -134,3 +139,61 @@ def test_the_network_policy_of_the_document_is_for_the_page() -> None:
     assert policy["spec"]["podSelector"]["matchLabels"] == template["metadata"]["labels"]
     (rule,) = policy["spec"]["ingress"]
     assert [one["port"] for one in rule["ports"]] == [one["name"] for one in template["spec"]["containers"][0]["ports"]]
+
+
+def test_the_endpoint_of_progress_has_these_rights_alone() -> None:
+    name = "dljob-operator-progress"
+    rules = {
+        "role": [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get", "update"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]},
+        ],
+        "cluster_role": [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}],
+    }
+    for file, wanted in rules.items():
+        role, binding = read(PROGRESS / f"{file}.yaml"), read(PROGRESS / f"{file}_binding.yaml")
+        assert (role["metadata"]["name"], role["rules"]) == (name, wanted)
+        group = "rbac.authorization.k8s.io"
+        assert binding["roleRef"] == {"apiGroup": group, "kind": role["kind"], "name": name}
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "dljob-operator"}]
+    granting = {path.stem for path in PROGRESS.iterdir() if "rules:" in path.read_text(encoding="utf-8")}
+    assert granting == set(rules)
+
+
+def test_the_service_of_progress_selects_the_leader_at_the_engines_port() -> None:
+    service = read(PROGRESS / "service.yaml")
+    labels = read(KUSTOMIZE / "base" / "deployment.yaml")["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == {**labels, LABEL: "true"}
+    (port,) = service["spec"]["ports"]
+    patch = [entry["value"] for entry in read(PROGRESS / "deployment.yaml")]
+    assert {"name": port["targetPort"], "containerPort": port["port"]} in patch
+    assert {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} in patch
+    assert {"name": "DLJOB_PROGRESS", "value": "on"} in patch
+    (address,) = [one.default for one in SETTINGS if one.option == "--progress-bind-address"]
+    assert address == f":{port['port']}"
+
+
+def test_the_objects_of_progress_are_in_the_operators_namespace() -> None:
+    """An overlay of the document sets no namespace itself."""
+    overlays = {read(KUSTOMIZE / name / "kustomization.yaml")["namespace"] for name in ("default", "namespaced")}
+    files = ("service", "role", "role_binding")
+    assert overlays == {read(PROGRESS / f"{file}.yaml")["metadata"]["namespace"] for file in files}
+
+
+def test_the_chart_has_every_object_of_progress() -> None:
+    links = CHART / "files" / "kustomize" / "components" / PROGRESS.name
+    files = read(PROGRESS / "kustomization.yaml")["resources"]
+    assert sorted(path.name for path in links.iterdir()) == sorted(files)
+    template = (CHART / "templates" / "progress.yaml").read_text(encoding="utf-8")
+    assert [file for file in files if f'"{file.removesuffix(".yaml")}"' not in template] == []
+
+
+def test_nothing_serves_progress_unless_it_is_asked_for() -> None:
+    overlays = [path for path in KUSTOMIZE.rglob("kustomization.yaml") if path.parent != PROGRESS]
+    assert [path for path in overlays if PROGRESS.name in str(read(path))] == []
+    assert read(CHART / "values.yaml")["progress"] == ""
+    bundle = (ROOT / "deploy" / "olm" / "manifests").glob("*.clusterserviceversion.yaml")
+    for path in (*bundle, *(KUSTOMIZE / "base").iterdir()):
+        text = path.read_text(encoding="utf-8")
+        assert not any(word in text for word in ("tokenreviews", "8444", "DLJOB_PROGRESS")), path

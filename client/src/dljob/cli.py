@@ -26,7 +26,7 @@ STATES = (
 )
 SORT_KEYS = (
     *("namespace", "name", "kind", "state", "ready", "gpus", "cpu"),
-    *("memory", "restarts", "queue", "running", "age", "user"),
+    *("memory", "restarts", "queue", "running", "progress", "age", "user"),
 )
 GROUPS = ("namespace", "user", "queue", "kind", "framework", "node")
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi", "mxnet", "paddle", "xgboost", "caffe2")
@@ -39,17 +39,32 @@ exit codes:
 """
 
 
+class _Command(argparse.ArgumentParser):
+    """The parser of one command, which takes its words and options in any order, as kubectl does."""
+
+    _is_within = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._is_within:
+            return super().parse_known_args(args, namespace)
+        self._is_within = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_within = False
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    of_cluster = argparse.ArgumentParser(add_help=False)
+    of_cluster = _Command(add_help=False)
     of_cluster.add_argument("--kubeconfig", metavar="FILE", help="(default: KUBECONFIG, ~/.kube/config)")
     of_cluster.add_argument("--context", metavar="NAME", help="a context of the kubeconfig (default: the current one)")
     of_cluster.add_argument("-n", "--namespace", metavar="NAME", help="(default: that of the context)")
-    shown = argparse.ArgumentParser(add_help=False)
+    shown = _Command(add_help=False)
     shown.add_argument("-o", "--output", choices=FORMATS, help="another form than the table")
-    one = argparse.ArgumentParser(add_help=False)
+    one = _Command(add_help=False)
     one.add_argument("job", metavar="JOB", help="NAME, or KIND/NAME as in tfjob/digits")
-    several = argparse.ArgumentParser(add_help=False)
+    several = _Command(add_help=False)
     several.add_argument("jobs", metavar="JOB", nargs="+", help="NAME, or KIND/NAME as in tfjob/digits")
 
     whole = argparse.ArgumentParser(
@@ -59,9 +74,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action="version", version=f"dljob {__version__}")
-    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
 
-    def command(name: str, help_: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    def command(name: str, help_: str, *parents: _Command) -> _Command:
         return commands.add_parser(
             name,
             help=help_,
@@ -395,11 +410,19 @@ def _show(jobs: Sequence[JobView], form: str | None, *, namespaces: bool = False
 
 def _get(given: argparse.Namespace) -> int:
     client = _client(given)
-    _show([client.get(name) for name in given.jobs], given.output, single=len(given.jobs) == 1)
+    jobs = [client.get(name) for name in given.jobs]
+    _show(jobs, given.output, single=len(jobs) == 1)
+    if given.output in (None, "wide"):
+        from dljob.output import printable, progress_text
+
+        for job in jobs:
+            if text := progress_text(job):
+                print(printable(f"Progress{f' of {job.key}' if len(jobs) > 1 else ''}: {text}"))
     return OK
 
 
 def _describe(given: argparse.Namespace) -> int:
+    from dljob.logs.progress import log_progress
     from dljob.output import described, event_lines
     from dljob.view import view
 
@@ -407,7 +430,9 @@ def _describe(given: argparse.Namespace) -> int:
     job = client.object(given.job)
     around = client.around(job)
     events = around.events
-    lines = described(view(job, around.pods), job, around.pods, event_lines(events) if events else [])
+    seen = view(job, around.pods)
+    found = log_progress(client.api, job, around.pods)
+    lines = described(seen, job, around.pods, event_lines(events) if events else [], found.sentence if found else "")
     print("\n".join(lines))
     _warn(around.warnings)
     return OK

@@ -18,6 +18,10 @@ _COLORS = {RUNNING: 32, SUCCEEDED: 36, FAILED: 31, INVALID: 31, RESTARTING: 33, 
 _TEXT_LIMIT = 60
 _BAR = 20
 _LONGEST_STATE = 10
+_ALL = 100
+"""Percent."""
+MOST_METRICS = 8
+"""Metrics of a line."""
 
 
 def printable(text: object) -> str:
@@ -64,6 +68,7 @@ COLUMNS: Mapping[str, Column] = {
     "RESTARTS": lambda job: str(job.restarts),
     "QUEUE": lambda job: job.queue,
     "RUNNING": lambda job: duration(job.durations.running),
+    "PROGRESS": lambda job: progress_cell(job),
     "AGE": lambda job: duration(job.age),
     "CPU": lambda job: f"{job.requests.cpu:.4g}",
     "MEMORY": lambda job: size(job.requests.memory),
@@ -72,6 +77,8 @@ COLUMNS: Mapping[str, Column] = {
     "USER": lambda job: job.user,
     "REASON": lambda job: job.failure.reason if job.failure else job.reason,
 }
+OPTIONAL = ("PROGRESS",)
+"""Columns of a table without ``-o wide`` only where a job has something there."""
 WIDE = ("CPU", "MEMORY", "QUEUED", "NODES", "USER", "REASON")
 SORT_KEYS: Mapping[str, Callable[[JobView], Any]] = {
     "namespace": lambda job: job.namespace,
@@ -85,6 +92,7 @@ SORT_KEYS: Mapping[str, Callable[[JobView], Any]] = {
     "restarts": lambda job: job.restarts,
     "queue": lambda job: job.queue,
     "running": lambda job: job.durations.running or 0.0,
+    "progress": lambda job: -1 if job.progress is None or job.progress.percent is None else job.progress.percent,
     "age": lambda job: job.age,
     "user": lambda job: job.user,
 }
@@ -129,15 +137,26 @@ def _shortened(text: str) -> str:
 
 
 class JobTable:
-    """The table of ``dljob list``."""
+    """The table of ``dljob list``; it begins anew once a job needs one more column."""
 
     def __init__(self, *, wide: bool, namespaces: bool, colored: bool) -> None:
-        names = [name for name in COLUMNS if (wide or name not in WIDE) and (namespaces or name != "NAMESPACE")]
+        self._left_out = {*(() if wide else (*WIDE, *OPTIONAL)), *(() if namespaces else ("NAMESPACE",))}
+        self._colored = colored
+        self._begin()
+
+    def _begin(self) -> None:
+        names = [name for name in COLUMNS if name not in self._left_out]
         self._columns = [COLUMNS[name] for name in names]
-        self._table = Table(names, colored=colored)
+        self._table = Table(names, colored=self._colored)
 
     def lines(self, jobs: Iterable[JobView]) -> list[str]:
-        return self._table.lines([column(job) for column in self._columns] for job in jobs)
+        """The rows, below the head where the table begins."""
+        given = list(jobs)
+        needed = {name for name in OPTIONAL if any(COLUMNS[name](job) for job in given)}
+        if needed & self._left_out:
+            self._left_out -= needed
+            self._begin()
+        return self._table.lines([column(job) for column in self._columns] for job in given)
 
 
 def structured(data: Any, form: str) -> str:
@@ -157,8 +176,10 @@ def rescue(error: NotCreated) -> str:
     return f"Keep this manifest, and create the job with `dljob submit -f FILE`:\n{structured(error.manifest, 'yaml')}"
 
 
-def described(job: JobView, raw: Resource, pods: Sequence[Resource], events: Sequence[str]) -> list[str]:
-    """The lines of ``dljob describe``."""
+def described(
+    job: JobView, raw: Resource, pods: Sequence[Resource], events: Sequence[str], by_log: str = ""
+) -> list[str]:
+    """The lines of ``dljob describe``; ``by_log`` is what the log says of a job whose program reports nothing."""
     durations = job.durations
     fields = [
         ("Name", job.name),
@@ -170,6 +191,7 @@ def described(job: JobView, raw: Resource, pods: Sequence[Resource], events: Seq
         ("Queued", duration(durations.queued)),
         ("Starting", duration(durations.starting)),
         ("Running", duration(durations.running)),
+        ("Progress", "; ".join(filter(None, (progress_text(job), by_log)))),
         ("Queue", job.queue),
         ("Owner", job.owner),
         ("User", job.user),
@@ -220,6 +242,56 @@ def used(job: JobView) -> str:
     return "; ".join([amounts, *([] if goodput is None else [f"goodput {goodput:.1%}"]), *lost])
 
 
+def progress_cell(job: JobView) -> str:
+    """The percentage and the time left, as in ``45% ~13m``; "" where the job reports neither."""
+    found = job.progress
+    if found is None:
+        return ""
+    percent = "" if found.percent is None else f"{found.percent}%"
+    left = "" if found.left is None or found.percent == _ALL else f"~{duration(found.left)}"
+    return " ".join(filter(None, (percent, left)))
+
+
+def progress_text(job: JobView) -> str:
+    """All that a job reports of its progress, on one line; "" where it reports nothing."""
+    return "; ".join(filter(None, (progress_head(job), metrics_text(job), ranks_text(job))))
+
+
+def progress_head(job: JobView) -> str:
+    """The percentage, the time left, and how old the report is."""
+    found = job.progress
+    if found is None:
+        return ""
+    percent = "" if found.percent is None else f"{found.percent}%"
+    left = "" if found.left is None or found.percent == _ALL else f"{duration(found.left)} left"
+    reported = "" if found.age is None else f"reported {duration(found.age)} ago"
+    return ", ".join(filter(None, (percent, left, reported)))
+
+
+def metrics_text(job: JobView) -> str:
+    """The first metrics that a job reports, and how many more there are."""
+    found = job.progress.metrics if job.progress else ()
+    more = len(found) - MOST_METRICS
+    shown = [f"{_shortened(one.name)} {_shortened(one.value)}" for one in found[:MOST_METRICS]]
+    return ", ".join([*shown, *([f"{more} more"] if more > 0 else [])])
+
+
+def ranks_text(job: JobView) -> str:
+    """The slowest rank beside the others, where all ranks report."""
+    found = job.progress.ranks if job.progress else None
+    if found is None:
+        return ""
+    median = "" if found.median_step_seconds is None else f"median {found.median_step_seconds:.3g} s"
+    count = "" if found.reporting is None else f"{found.reporting} rank{'' if found.reporting == 1 else 's'}"
+    others = ", ".join(filter(None, (median, count)))
+    slowest = found.slowest
+    if slowest is None:
+        return f"steps: {others}"
+    where = f" on {slowest.node}" if slowest.node else ""
+    step = "" if slowest.step_seconds is None else f", {slowest.step_seconds:.3g} s a step"
+    return f"slowest: {slowest.replica}{where}{step}" + (f" ({others})" if others else "")
+
+
 def _pod_row(pod: Resource) -> list[str]:
     status = pod.get("status") or {}
     restarts = sum(int(one.get("restartCount") or 0) for one in status.get("containerStatuses") or ())
@@ -253,6 +325,10 @@ class Progress:
         up = sum(one.running + one.succeeded for one in job.replicas)
         full = _BAR * min(up, desired) // desired if desired else 0
         text = f"{printable(job.key)} {job.state} {job.ready}"
+        percent = job.progress.percent if job.progress else None
+        if percent is not None:  # without the time left, each of whose changes would be a line
+            full = _BAR * percent // _ALL
+            text += f" {progress_cell(job) if self._in_place else f'{percent}%'}"
         if self._in_place:
             bar = "#" * full + "." * (_BAR - full)
             self._stream.write(f"\r\x1b[K[{bar}] {text}" + ("\n" if job.state in FINAL else ""))

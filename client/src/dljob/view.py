@@ -11,6 +11,7 @@ from typing import Any
 from dljob import quantity
 from dljob.account import Account, account_of
 from dljob.kinds import FIRST_CONTAINER, Flavor, Kind, Resource, kind_of
+from dljob.progress import Metric, Progress, progress_of
 from dljob.times import time_of
 
 QUEUED, SUSPENDED, CREATED, STARTING, RUNNING, RESTARTING, SUCCEEDED, FAILED, INVALID, DELETING = STATES = (
@@ -27,6 +28,8 @@ QUEUED, SUSPENDED, CREATED, STARTING, RUNNING, RESTARTING, SUCCEEDED, FAILED, IN
 )
 """Queued: Kueue has not admitted it. Created: no operator has taken it up. Starting: not all its replicas have run."""
 FINAL = (SUCCEEDED, FAILED, INVALID)
+_AT_REST = (*FINAL, QUEUED, SUSPENDED, DELETING)
+"""States in which a job trains no further."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 JOB_UID_LABEL = "dljob.operator/job-uid"
 JOB_NAME_LABEL = "training.kubeflow.org/job-name"
@@ -154,6 +157,8 @@ class JobView:
     labels: Mapping[str, str] = field(default_factory=dict)
     account: Account | None = None
     """What it has used; ``None`` where no operator keeps an account of it."""
+    progress: Progress | None = None
+    """How far its training is; ``None`` where its program reports nothing."""
 
     @property
     def key(self) -> str:
@@ -179,6 +184,10 @@ def _camel(name: str) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {_camel(key) if key.islower() else key: _plain(one) for key, one in value.items()}
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Metric):
+        return value._asdict()
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -220,6 +229,7 @@ def view(job: Resource, pods: Iterable[Resource] = (), now: datetime | None = No
         user=_user(meta),
         labels=labels,
         account=account_of(status, now),
+        progress=progress_of(status, now, goes_on=state not in _AT_REST),
     )
 
 
@@ -230,7 +240,8 @@ def times_of(job: Resource, state: str) -> Times:
 
 def aged(seen: JobView, times: Times, now: datetime) -> JobView:
     """The view of a job that has not changed, as of ``now``."""
-    return replace(seen, age=times.age(now), durations=times.durations(seen.state, now))
+    progress = seen.progress.at(now) if seen.progress else None
+    return replace(seen, age=times.age(now), durations=times.durations(seen.state, now), progress=progress)
 
 
 def belongs(pod: Resource, job: Resource) -> bool:

@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import cache
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import Endpoint
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ClusterInfo,
@@ -39,7 +40,7 @@ _MAX_FILE_SIZE = 512 * 1024
 class OperatorSettings:
     """What the administrator sets: the ConfigMap's name and namespaces (most important first), one of CLOUDS or "", the
     cluster's DNS domain, the scheduler that starts the pods of a job together, whether the operator creates Kueue's
-    Workloads, and whether it keeps accounts of what jobs use."""
+    Workloads, whether it keeps accounts of what jobs use, and where programs report their progress."""
 
     config_map: str = CONFIG_MAP
     cloud: str = ""
@@ -48,6 +49,7 @@ class OperatorSettings:
     gang: GangScheduler | None = None
     kueue: bool = False
     usage: bool = False
+    progress: Endpoint | None = None
 
 
 def read(

@@ -13,6 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import cache
 from ansible_collections.dljob.operator.plugins.module_utils.shared.deleted_pods import DELETED_PODS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, OwnedKind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import REPORTED
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
@@ -58,6 +59,10 @@ class Reader:
     def deleted_pods(self, uid: str) -> Sequence[Resource] | None:
         """The pods of the job that an engine has seen go, as in :mod:`..shared.deleted_pods`; ``None`` without one."""
         return (self._owned or {}).get(uid, {}).get(DELETED_PODS)
+
+    def reported_progress(self, uid: str) -> Resource:
+        """What the program of the job has reported, as in :mod:`..shared.progress`; empty without an engine."""
+        return next(iter((self._owned or {}).get(uid, {}).get(REPORTED, ())), {})
 
     def _list(self, kind: OwnedKind, namespace: str, query: Mapping[str, str]) -> Sequence[Resource]:
         try:

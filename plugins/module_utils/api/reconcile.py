@@ -44,6 +44,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     slices,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.progress import with_progress
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.usage.report import (
     is_unsettled,
     still_holds,
@@ -158,6 +159,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     if may_defer(context, parsed, observed, result, concluded):
         concluded = conclude_.defer(concluded)
     concluded = account_for(parsed, observed, concluded, now)
+    concluded = with_report(context, parsed, concluded, now)
     committed = commit(context, writer, resource, concluded, now)
     outcome = _outcome(parsed, resolution, result, concluded, committed)
     if queued is not None and not (committed.conflict or committed.gone):
@@ -222,7 +224,8 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
     if parsed.job is None:
         whole = invalid.plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, observed)
         return slices.cut_deletions(whole, largest)
-    settings = PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
+    given = context.settings
+    settings = PlanSettings(given.cluster_domain, largest, given.gang, given.progress)
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)
 
 
@@ -295,6 +298,13 @@ def account_for(parsed: Parsed, observed: Observed, concluded: Conclusion, now: 
     if concluded.status is None and still_holds(status):
         return concluded
     return replace(concluded, status=status)
+
+
+def with_report(context: Context, parsed: Parsed, concluded: Conclusion, now: datetime) -> Conclusion:
+    """The conclusion with the progress that the job's program has reported."""
+    if parsed.job is None or not (reported := context.reader.reported_progress(parsed.owner.uid)):
+        return concluded
+    return replace(concluded, status=with_progress(parsed.job.status, concluded.status, reported, now))
 
 
 def _adopted(writer: Writer, parsed: Parsed, planned: Plan, result: ApplyResult, now: datetime) -> Outcome:

@@ -107,6 +107,8 @@ class RunPolicy:
     restarts_within: RestartsWithin | None = None
     failure_rules: tuple[FailureRule, ...] = ()
     """The rules of podFailurePolicy; with any, the kubelet restarts no container of the job."""
+    progress: str = ""
+    """Which ranks report their progress, one of RANK_CHOICES; "" leaves it to the operator."""
     starts_after: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What startupPolicy adds to the framework's order: by type, the other types that it waits for, each with the state
     that all its replicas must have reached (ready, running or completed)."""

@@ -32,5 +32,7 @@ class ControllerSettings:
     """The scheduler that starts the pods of a job together: its PodGroups are watched."""
     kueue: bool = False
     """Whether the operator creates the Workloads by which Kueue queues jobs: they are watched."""
+    progress: bool = False
+    """Whether programs report their progress to this process."""
     usage: bool = False
     """Whether it keeps accounts of what jobs use: pods that are gone are kept until an account counts them."""

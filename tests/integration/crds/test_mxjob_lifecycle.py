@@ -216,6 +216,7 @@ def test_columns(flavor: str, jobs: Jobs, submit: Submit, objects: Any, namespac
         ("Phase", 1),
         ("Reason", 1),
         ("Runtime ID", 1),
+        ("Progress", 0),
         ("GPU Hours", 1),
         ("Age", 0),
     ]

@@ -164,7 +164,8 @@ class Cluster:
         follow, since = exchange.query.get("follow"), exchange.query.get("sinceTime", "")[:19].encode()
         if not follow and not log.cut:
             lines = [line for line in log.lines if line[:19] >= since]
-            exchange.answer(b"".join(lines[len(lines) - int(exchange.query.get("tailLines", len(lines))) :]))
+            last = b"".join(lines[max(0, len(lines) - int(exchange.query.get("tailLines", len(lines)))) :])
+            exchange.answer(last[: int(exchange.query.get("limitBytes", len(last)))])
             return
         exchange.begin_stream()
         position = len(log.lines) - int(exchange.query.get("tailLines", len(log.lines)))

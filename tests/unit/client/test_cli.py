@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from pathlib import Path
@@ -21,6 +22,25 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     code = cli.main(words)
     out, err = capsys.readouterr()
     return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "options"),
+    [
+        ("list", ["ptj"], [["-n", "team"], ["-w"], ["--state", "Running"]]),
+        ("logs", ["a", "worker", "master-0"], [["-n", "team"], ["--tail", "3"], ["-f"]]),
+        ("delete", ["a", "b", "tfjob/c"], [["-n", "team"], ["--context", "other"]]),
+        ("get", ["a", "b"], [["-o", "name"]]),
+        ("convert", ["one.yaml", "two.yaml"], [["--to", "dljob"], ["-f", "three.yaml"]]),
+        ("new", ["jax"], [["--image", "i"], ["--workers", "3"]]),
+    ],
+)
+def test_words_and_options_come_in_any_order(command: str, words: list[str], options: list[list[str]]) -> None:
+    parts = [[word] for word in words]
+    expected = vars(cli.parser().parse_args([command, *words, *itertools.chain(*options)]))
+    for order in itertools.permutations([*parts, *options]):
+        if [part for part in order if part in parts] == parts:
+            assert vars(cli.parser().parse_args([command, *itertools.chain(*order)])) == expected, order
 
 
 def test_list(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,7 @@ def test_it_requires_what_it_imports_and_nothing_else() -> None:
     extras = project["optional-dependencies"]
     extra = {Requirement(text).name.lower() for texts in extras.values() for text in texts}
     brought = {"rich"}  # by textual, whose tables and texts are made of it
-    named = {{"pyyaml": "yaml"}.get(name, name) for name in required | extra}
+    named = {{"pyyaml": "yaml", "google-re2": "re2"}.get(name, name) for name in required | extra}
     assert named | brought == imported - {"dljob", *sys.stdlib_module_names}
 
 
@@ -44,6 +44,8 @@ def test_only_the_view_that_needs_it_imports_an_extra() -> None:
         for folder, packages in {"tui": "textual|rich", "web": "starlette|uvicorn|jinja2"}.items():
             found = re.search(rf"^ *(import|from) ({packages})", path.read_text(), re.MULTILINE)
             assert path.parent.name == folder or not found, path
+        imports = re.findall(r"^( *)(?:import|from) re2", path.read_text(), re.MULTILINE)
+        assert not imports or (path.name == "pattern.py" and all(imports)), "only where a job has a pattern"
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from dljob.api import Api
 from dljob.client import Client
 from dljob.config import Config, Credentials
 from dljob.errors import ApiError
+from dljob.logs.progress import ANNOTATION
 from dljob.web import app as app_
 from dljob.web import connection, limits, live, serve_cluster
 from dljob.web import hub as hub_
@@ -853,6 +854,18 @@ def test_a_namespace_that_is_closed_makes_room(site: Site, monkeypatch: pytest.M
     root = site.logged_in(ROOT)
     texts = [root.get(page).text for page in ("/", "/?namespace=team", "/?namespace=other", "/?namespace=n1")]
     assert ["Too many" in text for text in texts] == [False, False, False, True], "all together are no namespace"
+
+
+def test_a_pattern_of_progress_reads_the_log_with_the_viewers_rights(site: Site) -> None:
+    pytest.importorskip("re2")
+    made = site.cluster.job("a", metadata={"annotations": {ANNOTATION: r"(?P<percent>\d+)%"}})
+    site.cluster.worker(made, 0).write(1, "45%")
+    assert "45%, by the log of a-worker-0" in site.browser(ADA).get(JOB_OF_ADA).text
+    assert site.tenants.of("get", "log") == [ADA]
+    site.tenants.users[ROOT].denied = {"get pods"}
+    text = site.browser(ROOT).get(JOB_OF_ADA).text
+    assert "unknown: you may not get pods/log in the namespace team" in text and "45%" not in text
+    assert site.tenants.of("get", "log") == [ADA, ROOT]
 
 
 def test_logs_of_two_namespaces_are_asked_for_once_each(site: Site) -> None:

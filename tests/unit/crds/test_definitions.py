@@ -96,7 +96,7 @@ def test_every_rule_has_a_message(version: dict[str, Any]) -> None:
 def test_columns_and_status(version: dict[str, Any]) -> None:
     usual = {c["name"] for c in version["additionalPrinterColumns"] if not c.get("priority")}
     wide = {c["name"] for c in version["additionalPrinterColumns"] if c.get("priority")}
-    assert usual == {"State", "Replicas", "Age"}
+    assert usual == {"State", "Replicas", "Progress", "Age"}
     assert wide == {"Phase", "Reason", "Runtime ID", "GPU Hours"}
     assert version["subresources"]["status"] == {}
     known = dict(schemas(version["schema"]["openAPIV3Schema"]))

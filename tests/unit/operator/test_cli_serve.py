@@ -84,6 +84,15 @@ def serve(signals: Signals) -> int:
     return command.serve(signals, cli.parse(["serve", "--", *SLEEPING]))  # type: ignore[arg-type]
 
 
+def test_it_takes_no_reports_of_progress(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DLJOB_PROGRESS", "on")
+    with pytest.raises(
+        ValueError, match=r"DLJOB_PROGRESS: only the embedded engine .* set DLJOB_ENGINE=dljob-operator"
+    ):
+        serve(signals)
+    assert not signals.begun.is_set()
+
+
 @pytest.mark.parametrize("part", ["RunnerClient", "BridgeController", "ShimServer"])
 def test_a_part_that_no_longer_works_ends_both_processes(
     signals: Signals, part: str, caplog: pytest.LogCaptureFixture

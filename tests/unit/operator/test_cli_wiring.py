@@ -5,6 +5,7 @@ The parts that would need a cluster or a fork server are fakes; the HTTP servers
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import urllib.error
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import endpoint_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
 from kubernetes import client
 from support.certificates import write_certificate
@@ -22,7 +24,11 @@ from support.polling import until
 
 from dljob_operator import cli, run, wiring
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
+from dljob_operator.engine.progress.report import Report
+from dljob_operator.engine.progress.reporter import PodIdentity, Reporter
 from dljob_operator.engine.serving.health import Health
+from dljob_operator.engine.serving.progress.identity import Identities
+from dljob_operator.engine.serving.progress.service import ProgressService
 from dljob_operator.failed_check import FailedCheck
 from dljob_operator.runner import RunEnding, RunRequest, RunResult
 from dljob_operator.runner.client import RunnerError
@@ -70,7 +76,24 @@ class Runner(Part):
         yield self.run(request)
 
 
+class Informers:
+    """Knows one pod, and keeps what it reports."""
+
+    progress = None
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+
+    def reporter_of(self, pod: PodIdentity) -> Reporter | None:
+        return Reporter("j", "team", "TFJob", "digits", pod.uid, "worker-0", "n", is_first=True)
+
+    def report(self, given: Reporter, report: Report) -> None:
+        self.reports.append(report)
+
+
 class Controller(Part):
+    informers = Informers()
+
     def wait_ready(self) -> tuple[list[Any], list[Any]]:
         return [], []
 
@@ -248,6 +271,76 @@ def test_without_an_election_nothing_is_fenced(operator: Operator) -> None:
     with pytest.raises(ApiConnectionError) as failed:
         api.request("POST", "/api/v1/namespaces/team/pods", {})
     assert type(failed.value) is ApiConnectionError
+
+
+def test_the_workers_know_where_programs_report_and_the_leader_listens_there(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services: list[ProgressService] = []
+
+    class Recorded(ProgressService):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            services.append(self)
+
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    monkeypatch.setattr(run, "ProgressService", Recorded)
+    monkeypatch.setattr(Identities, "of", lambda self, authorization: PodIdentity("team", "p"))
+    address = ["--progress-bind-address", "127.0.0.1:0", "--progress-url", "https://127.0.0.1:1"]
+    operator.run("--leader-elect", "--progress", "on", *address)
+    elector = operator.part(Elector)
+    told = endpoint_of(operator.part(Runner).given[2])
+    assert told is not None
+    assert (told.url, told.ranks) == ("https://127.0.0.1:1/progress", "Rank0")
+    (service,) = services
+    assert not service.serves, "a standby knows no jobs"
+    elector.elected.set()
+    settings = operator.part(Controller).given[3]
+    assert settings.progress
+    until(lambda: service.serves)
+    trusting = ssl.create_default_context(cadata=told.authority)
+    body = b'{"trainerStatus": {"progressPercentage": 45}}'
+    asked = urllib.request.Request(f"https://127.0.0.1:{service.port}/progress", body)
+    with urllib.request.urlopen(asked, timeout=10, context=trusting) as answer:
+        assert answer.status == 200
+    assert [one.percent for one in Controller.informers.reports] == [45]
+    operator.end()
+    assert not service.serves
+
+
+def test_a_port_that_is_in_use_costs_the_reports_and_not_the_jobs(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        operator.run("--progress", "on", "--progress-bind-address", address, "--progress-url", f"https://{address}")
+        until(lambda: "cannot take reports of progress" in caplog.text)
+        until(lambda: operator.probe("readyz") == (200, "ok"))
+
+
+@pytest.mark.parametrize(("state", "ranks"), [("opt-in", "None"), ("on", "Rank0")])
+def test_which_ranks_report_by_default(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, state: str, ranks: str
+) -> None:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    operator.run("--progress", state, "--progress-bind-address", "127.0.0.1:0", "--progress-url", "https://[::1]:1")
+    told = endpoint_of(operator.part(Runner).given[2])
+    assert told is not None
+    assert told.ranks == ranks
+
+
+def test_outside_a_cluster_reports_need_an_address(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    options = cli.parse(["run", "--progress", "on"])
+    with pytest.raises(ValueError, match="--progress needs --progress-url outside a cluster: write https://HOST:8444"):
+        run.EmbeddedEngine(options, run.Stopping()).run()
+
+
+def test_by_default_nothing_takes_reports(operator: Operator) -> None:
+    operator.run()
+    assert endpoint_of(operator.part(Runner).given[2]) is None
+    assert not operator.part(Controller).given[3].progress
 
 
 @pytest.mark.parametrize("with_token", [False, True])

@@ -68,6 +68,12 @@ class Printer:
 
 def harmless(text: str) -> str:
     """A line for a terminal: without colors, with what a progress bar wrote last, and with escapes for the rest."""
+    return "\t".join(map(printable, written_last(text).split("\t")))
+
+
+def written_last(text: str) -> str:
+    """What a terminal would show of a line in the end: without colors, and of a progress bar the last state."""
     plain = _COLORING.sub("", text)
-    last = next((part for part in reversed(plain.split("\r")) if part.strip()), "") if "\r" in plain else plain
-    return "\t".join(map(printable, last.split("\t")))
+    if "\r" not in plain:
+        return plain
+    return next((part for part in reversed(plain.split("\r")) if part.strip()), "")

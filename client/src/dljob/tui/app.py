@@ -33,7 +33,7 @@ _COLORS = {
     **dict.fromkeys((RESTARTING, QUEUED, SUSPENDED), "yellow"),
 }
 _OF_LIST = frozenset(("open", "filter", "sort", "reverse", "steer", "leave_filter"))
-_SORTS = ("namespace", "name", "state", "gpus", "restarts", "running", "age", "user")
+_SORTS = ("namespace", "name", "state", "gpus", "restarts", "running", "progress", "age", "user")
 
 
 class JobsApp(App[None]):

@@ -11,7 +11,10 @@ from dljob.matching import matches
 from dljob.output import COLUMNS, SORT_KEYS
 from dljob.view import JobView, view
 
-SHOWN = ("NAMESPACE", "NAME", "STATE", "READY", "GPUS", "RESTARTS", "QUEUE", "RUNNING", "AGE", "USER", "REASON")
+SHOWN = (
+    *("NAMESPACE", "NAME", "STATE", "READY", "GPUS", "RESTARTS", "QUEUE"),
+    *("RUNNING", "PROGRESS", "AGE", "USER", "REASON"),
+)
 
 
 class Board:

@@ -17,6 +17,7 @@ from textual.widgets import Footer, Input, Log, Static, TabbedContent, TabPane
 
 from dljob.client import Client
 from dljob.logs import Choice, LogLine
+from dljob.logs.progress import log_progress
 from dljob.logs.show import harmless
 from dljob.output import described, event_lines, printable
 from dljob.tui.feed import Feed
@@ -50,9 +51,10 @@ def read_page(client: Client, job: JobView, *, why: bool) -> Page:
     around = client.around(found)
     events, now = around.events, datetime.now(UTC)
     seen = view(found, around.pods, now)
+    by_log = log_progress(client.api, found, around.pods)
     notes = [f"warning: {printable(text)}" for text in around.warnings]
     return Page(
-        summary=[*notes, *described(seen, found, around.pods, [])],
+        summary=[*notes, *described(seen, found, around.pods, [], by_log.sentence if by_log else "")],
         events=event_lines(events) if events else ["There are no Events: the API server keeps them for an hour."],
         why=list(why_lines(seen, explain(snapshot(client.api, found, now, around)), now)) if why else None,
     )

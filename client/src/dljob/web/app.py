@@ -26,8 +26,9 @@ from dljob.errors import ApiError, DljobError, NotCreated, NotFound, Refused
 from dljob.events import event_rows
 from dljob.kinds import Resource
 from dljob.logs import Choice
+from dljob.logs.progress import log_progress
 from dljob.matching import matches
-from dljob.output import SORT_KEYS, structured
+from dljob.output import SORT_KEYS, progress_cell, structured
 from dljob.view import FINAL, SUSPENDED, JobView, view
 from dljob.web import rendering
 from dljob.web.chart import shares, timeline
@@ -112,10 +113,12 @@ class Pages:
         number = request.query_params.get("page", "1")
         page = min(pages, max(1, int(number))) if number.isascii() and number.isdigit() and len(number) < 9 else 1
         given = {name: value for name, value in query.items() if value}
+        jobs = found[(page - 1) * PAGE : page * PAGE]
         return self._page(
             request,
             "overview.html",
-            jobs=found[(page - 1) * PAGE : page * PAGE],
+            jobs=jobs,
+            with_progress=any(map(progress_cell, jobs)),
             count=len(found),
             page=page,
             pages=pages,
@@ -143,6 +146,7 @@ class Pages:
             "job.html",
             job=seen,
             causes=explain(read),
+            by_log=log_progress(client.api, found, around.pods),
             now=now,
             rows=rows,
             left_out=left_out,

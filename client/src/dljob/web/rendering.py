@@ -11,7 +11,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from dljob.logs.show import harmless
-from dljob.output import duration, printable, size, used
+from dljob.output import MOST_METRICS, duration, printable, progress_cell, progress_head, ranks_text, size, used
 from dljob.view import JobView
 from dljob.web.chart import WIDTH
 
@@ -30,10 +30,11 @@ _templates = Environment(
 )
 _templates.filters |= {
     "printable": printable, "duration": duration, "size": size, "harmless": harmless, "link": link, "used": used,
+    "progress_cell": progress_cell, "progress_head": progress_head, "ranks": ranks_text,
 }  # fmt: skip
 _ABSENT = {"title": "", "form_key": "", "may_leave": False, "manifest": ""}
 """Values that pages may have."""
-_templates.globals |= {"width": WIDTH}
+_templates.globals |= {"width": WIDTH, "most_metrics": MOST_METRICS}
 
 
 def text(template: str, **values: Any) -> str:

@@ -22,11 +22,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/* "true" where programs report their progress, else nothing. */}}
+{{- define "dljob.progress" -}}
+{{- if has .Values.progress (list "opt-in" "on") }}true{{ end -}}
+{{- end }}
+
 {{/* Asks for what only one of the engines can do are refused here, not found out in a crashing pod. */}}
 {{- define "dljob.check" -}}
 {{- if and .Values.leaderElection.enabled (not .Values.engine) }}{{ fail "leaderElection.enabled needs engine: ansible-operator or dljob-operator" }}{{ end }}
 {{- if and .Values.metrics.enabled (not .Values.engine) }}{{ fail "metrics.enabled needs engine: ansible-operator or dljob-operator" }}{{ end }}
 {{- if and (or .Values.metrics.tlsSecret .Values.metrics.authentication) (ne .Values.engine "dljob-operator") }}{{ fail "metrics.tlsSecret and metrics.authentication need engine: dljob-operator" }}{{ end }}
 {{- if and .Values.metrics.authentication (not .Values.metrics.tlsSecret) }}{{ fail "metrics.authentication needs metrics.tlsSecret: tokens are not sent without TLS" }}{{ end }}
+{{- if and (include "dljob.progress" .) (ne .Values.engine "dljob-operator") }}{{ fail "progress needs engine: dljob-operator" }}{{ end }}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) }}{{ fail "replicas above 1 need leaderElection.enabled" }}{{ end }}
 {{- end }}

@@ -27,8 +27,8 @@ def needs_container(container: str) -> Rule:
     )
 
 
-POD_SPEC = f"A PodSpec, with the fields that Kubernetes {pod_schema.version()} has."
-CONTAINER = f"A Container, with the fields that Kubernetes {pod_schema.version()} has."
+POD_SPEC = f"A PodSpec of Kubernetes {pod_schema.version()}."
+CONTAINER = f"A Container of Kubernetes {pod_schema.version()}."
 SHALLOW = 1
 """Levels of a pod, and of a container, whose fields are known in a layout that another version of the kind is for."""
 
@@ -52,8 +52,7 @@ def template(
                 POD_SPEC,
                 {
                     "containers": array(
-                        f"The pod's containers. The {_which(container)} runs the training and its exit code is the "
-                        "replica's; the others are sidecars.",
+                        f"The containers. The {_which(container)} trains, and its exit code is the replica's.",
                         _container(container, levels),
                         most=CONTAINERS,
                         rules=[] if optional else [needs_container(container)],
@@ -74,7 +73,7 @@ def template(
 def metadata() -> Schema:
     """The metadata of a pod template."""
     return record(
-        "Labels and annotations for the pods. Other fields have no effect.", pod_schema.fields("ObjectMeta", SHALLOW)
+        "Labels and annotations of the pods. Other fields have no effect.", pod_schema.fields("ObjectMeta", SHALLOW)
     )
 
 
@@ -89,9 +88,7 @@ def _which(container: str) -> str:
 
 def _container(name: str, levels: int) -> Schema:
     return container(
-        "Name of the container."
-        if name == FIRST_CONTAINER
-        else f"Name of the container, {name} for the one that runs the training.",
+        "Name of the container." if name == FIRST_CONTAINER else f"Its name, {name} for the one that trains.",
         levels,
     )
 

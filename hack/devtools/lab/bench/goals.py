@@ -120,7 +120,7 @@ def _of_round_3(samples: Samples, sizes: Sizes, replicas: Sequence[str]) -> list
                 _cpu(samples, f"{text} CPU within twice", workload, peers.OURS, 2.0, engine),
             ]
         found.append(_goal("13. ansible-operator engine, idle: at most 110 MiB", _idle_memory(samples, engine, 110)))
-    kept = "15. with accounts of what jobs use"
+    kept = "15. with usage and progress on"
     if samples.of(plan.ONE, peers.USAGE):
         for workload in (plan.ONE, plan.MANY, *replicas):
             text = f"{kept}, {workload}:"

@@ -201,7 +201,8 @@ _OURS = (
         limits=Limits(heavy=False, once=plan.WORKLOADS),
     ),
     _ours(
-        USAGE, "this operator with accounts of what jobs use", "--usage", "on",
+        USAGE, "this operator with usage and progress on", "--usage", "on", "--progress", "on",
+        "--progress-url", "https://127.0.0.1:8444",
         limits=Limits(heavy=False, lasting=False),
     ),
 )  # fmt: skip

@@ -269,6 +269,7 @@ RUN_POLICIES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("podFailurePolicy", FAILURE_POLICIES),
     ("pendingTimeoutSeconds", (1, 30)),
     ("forceDeleteAfterSeconds", (0, 30)),
+    ("progress", ("None", "Rank0", "AllRanks", "rank0")),
     ("startupPolicy", STARTUP_POLICIES),
     ("managedBy", ("kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator", "other")),
     ("schedulingPolicy", ({"minAvailable": 5}, {"queue": "{{ q }}", "minResources": {"cpu": "1"}})),

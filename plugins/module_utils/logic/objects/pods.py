@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects impor
     host_names,
     native_gang,
     pod_group,
+    progress_reporting,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.shared_env_configmap import Shared
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import SpecHashes
@@ -22,6 +23,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_REPLICA
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import (
+    ANNOTATION_AUTHORITY,
+    ANNOTATION_REPORTS,
+    Endpoint,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -44,6 +50,8 @@ class PodContext:
     """The scheduler that starts the pods together."""
     traits: native_gang.Traits | None = None
     """What the pods of the job's group have in common, for the groups of Kubernetes itself."""
+    progress: Endpoint | None = None
+    """Where programs report their progress."""
     replaceable_names: frozenset[str] = frozenset()
     """The replica types of :func:`.host_names.replaceable`."""
 
@@ -63,6 +71,9 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     spec.update(host_names.network_names(job, group, index, is_replaceable=is_replaceable, domain=domain))
     _resolve_others(spec, job, domain)
     _configure_containers(spec, job, group, replica, context)
+    if context.progress and (role := progress_reporting.role_of(context.progress, job, framework, group, index)):
+        main = framework.container_of([str(one.get("name")) for one in spec["containers"]])
+        progress_reporting.join(context.progress, role, main, metadata, spec)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         # FallbackToLogsOnError: the kubelet copies the end of a failed container's log into the pod's status, where it
         # has no message; who may read pods or jobs reads these lines without the right to read logs
@@ -98,7 +109,7 @@ def _metadata(
     }
     if not ours[c.LABEL_REPLICA_GROUP]:
         del metadata["labels"][c.LABEL_REPLICA_GROUP]  # one that the template has would be another group's
-    for annotation in (c.ANNOTATION_SHARED, c.ANNOTATION_SERVICES):
+    for annotation in (c.ANNOTATION_SHARED, c.ANNOTATION_SERVICES, ANNOTATION_REPORTS, ANNOTATION_AUTHORITY):
         metadata["annotations"].pop(annotation, None)  # one that the template has says nothing of this pod
     if job.services == SERVICES_PER_REPLICA:
         metadata["annotations"][c.ANNOTATION_SERVICES] = job.services

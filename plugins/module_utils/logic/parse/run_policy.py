@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import Parsing, optional_integer, text
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import RANK_CHOICES
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_POLICIES,
     RESTART_SCOPE_REPLICA,
@@ -57,6 +58,7 @@ def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], metadata: Mapping[st
         max_restarts_per_replica=number("maxRestartsPerReplica"),
         restarts_within=restarts_within.parse(policy.get("restartsWithin"), errors),
         failure_rules=failure_policy.parse(policy.get("podFailurePolicy"), errors),
+        progress=_progress(policy, errors),
         starts_after=startup_policy.parse(
             policy.get("startupPolicy"),
             {
@@ -79,6 +81,14 @@ def _clean_pod_policy(policy: Mapping[str, Any], parsing: Parsing) -> str:
         parsing.errors.append(f"{PATH}.cleanPodPolicy: {clean!r} is none of {', '.join(CLEAN_POLICIES)}")
         return default
     return str(clean)
+
+
+def _progress(policy: Mapping[str, Any], errors: list[str]) -> str:
+    ranks = policy.get("progress") or ""
+    if ranks and ranks not in RANK_CHOICES:
+        errors.append(f"{PATH}.progress: {ranks!r} is none of {', '.join(RANK_CHOICES)}")
+        return ""
+    return str(ranks)
 
 
 def _restart_scope(policy: Mapping[str, Any], errors: list[str]) -> str:

@@ -55,6 +55,7 @@ def active(job: DLJob, framework: Framework, observed: Observed, report: StatusB
         cluster,
         found.hashes,
         inputs.settings.cluster_domain,
+        progress=inputs.settings.progress,
         replaceable_names=host_names.replaceable(job, framework, cluster),
     )
     if not found.was_running:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class PlanSettings:
     """How many pods one plan creates at most, and how many objects it deletes; ``None`` for all."""
     gang: GangScheduler | None = None
     """The scheduler that starts the pods of a job together."""
+    progress: Endpoint | None = None
+    """Where programs report their progress."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
     OwnedKind,
     cached_fields,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import REPORTED
 
 from dljob_operator import logs
 from dljob_operator.engine.cache import transforms
@@ -47,6 +48,9 @@ from dljob_operator.engine.discovery import ApiResource, find_api_resource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob, Orphan
+from dljob_operator.engine.progress.board import ProgressBoard
+from dljob_operator.engine.progress.report import Report
+from dljob_operator.engine.progress.reporter import PodIdentity, Reporter, has_ended, reporter_of, written_at
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.resource_versions import ResourceVersionTracker, Written
 from dljob_operator.engine.requests import CacheView, target_name
@@ -114,6 +118,7 @@ class InformerSet:
         self._kinds_of = KindIndex[WatchedKind]()
         self._failed_pods = FailedPods()
         self._deleted_pods = DeletedPods() if settings.usage else None
+        self.progress = ProgressBoard() if settings.progress else None
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings)}
@@ -203,6 +208,30 @@ class InformerSet:
     def _count(self, name: str, owner: str, namespace: str) -> int:
         return sum(one.store.count(owner, namespace) for one in self._owned.get(name, ()))
 
+    def reporter_of(self, pod: PodIdentity) -> Reporter | None:
+        """Return what reports from that pod: it is a job's own, and neither has ended."""
+        found = next(
+            (one for informer in self._owned[_POD] if (one := informer.store.get(pod.uid)) is not None),
+            None,
+        )
+        if found is None or namespace_of(found) != pod.namespace:
+            return None
+        for uid in self._jobs_of(found):
+            job = self.find(uid)
+            if job is not None and namespace_of(job[1]) == pod.namespace:
+                return reporter_of(found, target_name(job[0].watch), job[1])
+        return None
+
+    def report(self, given: Reporter, report: Report) -> None:
+        """Keep what a program has reported, and requeue its job when its status is due."""
+        found = self.find(given.job)
+        if self.progress is None or found is None:
+            return
+        kind, job = found
+        if self.progress.report(given, report, written_at(job)):
+            flow = flow_of(target_name(kind.watch), job)
+            self._receivers[flow.target][0].add(given.job, flow)
+
     def name_of(self, uid: str) -> str:
         """Return how users know a job, its UID if the cache lacks it."""
         for kind in self._kinds_of.of(uid):
@@ -253,6 +282,8 @@ class InformerSet:
                     with informer.applying:  # a pod that was missing above has been noted by now
                         pass
                 found[DELETED_PODS] = self._deleted_pods.of(uid, namespace)
+            if self.progress is not None:
+                found[REPORTED] = self.progress.of(uid)
         return CacheView(owned, self._cluster_info.snapshot())
 
     def _owned_by(self, name: str, uid: str, namespace: str) -> JsonTexts:
@@ -341,6 +372,8 @@ class InformerSet:
         (self._kinds_of.discard if change.new is None else self._kinds_of.add)(uid, kind)
         if self._deleted_pods is not None:
             self._count_deleted_pods(self._deleted_pods, change)
+        if self.progress is not None and (change.new is None or has_ended(change.new)):
+            self.progress.discard(uid)
         if change.new is None:
             events.discard(uid)
         elif custom_predicate(change):

@@ -6,10 +6,19 @@ import logging
 import ssl
 import threading
 from pathlib import Path
+from typing import Protocol
 
 from dljob_operator import logs
 
 _LOG = logging.getLogger(__name__)
+
+
+class TlsContexts(Protocol):
+    """Returns the context for a new connection; Certificate does."""
+
+    def context(self) -> ssl.SSLContext: ...
+
+
 _Stamp = tuple[tuple[int, int, int], ...]
 
 

@@ -1,9 +1,10 @@
-"""The HTTP server of the probes and of the metrics. No client can exhaust the operator through it.
+"""The HTTP server of the probes, of the metrics and of progress reports. No client can exhaust the operator through it.
 
 One thread reads all connections and two threads compute the responses, so that a connection costs no thread. At the
 largest number of connections a new one ends the oldest: clients that send nothing, or one byte at a time, cannot lock
 out a probe. http.server starts a thread for each connection and has no deadline for a whole request; the libraries that
-have both are web frameworks. A request here is GET or HEAD without a body, and gets one response.
+have both are web frameworks. A request here is GET or HEAD without a body, or a POST where the server takes one, and
+gets one response.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
 from dljob_operator import logs
-from dljob_operator.engine.serving.certificate import Certificate
+from dljob_operator.engine.serving.certificate import TlsContexts
+from dljob_operator.engine.serving.rates import Gate, Rate
 
 _LOG = logging.getLogger(__name__)
 _END = b"\r\n\r\n"
+_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,23 @@ class HttpLimits:
     request_bytes: int = 16 * 1024
     """Of the request line and the headers; a token of a service account has about 1 KiB."""
     threads: int = 2
+    body_bytes: int = 0
+    """Of the body of a POST; 0: none is taken."""
+    per_address: Rate | None = None
+    """New connections of one client's address; what exceeds it is closed at once, before its TLS handshake."""
+    in_all: Rate | None = None
+    """New connections of all clients together."""
 
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """A GET or HEAD. The names of `headers` are in lower case."""
+    """A GET, HEAD or POST. The names of `headers` are in lower case."""
 
     path: str
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    method: str = "GET"
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,7 @@ class HttpServer:
         self,
         address: tuple[str, int],
         respond: Callable[[HttpRequest], HttpResponse],
-        certificate: Certificate | None = None,
+        certificate: TlsContexts | None = None,
         limits: HttpLimits = HttpLimits(),
     ) -> None:
         self._socket = _listen(address, limits.connections)
@@ -100,6 +111,9 @@ class HttpServer:
         self._respond = respond
         self._certificate = certificate
         self.limits = limits
+        self._gates = [
+            Gate(rate, key) for rate, key in ((limits.per_address, str), (limits.in_all, lambda host: "")) if rate
+        ]
         self._connections: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._executor = ThreadPoolExecutor(limits.threads, thread_name_prefix=f"http-{self.port}")
         self._loop = asyncio.new_event_loop()
@@ -145,13 +159,16 @@ class HttpServer:
     def _accept(self) -> None:
         """Take one connection; the loop calls this again while there are more, after the work of the others."""
         try:
-            connection, _ = self._socket.accept()
+            connection, address = self._socket.accept()
         except BlockingIOError:
             return
         except OSError as error:  # the process has no file descriptor left, or the client has gone already
             _LOG.warning("cannot accept a connection", extra=logs.fields(port=self.port, error=str(error)))
             self._loop.remove_reader(self._socket)
             self._loop.call_later(0.1, self._listen)
+            return
+        if not all(gate.opens(address[0]) for gate in self._gates):
+            connection.close()
             return
         connection.setblocking(False)
         while len(self._connections) >= self.limits.connections:
@@ -195,8 +212,10 @@ class HttpServer:
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
         has_body = True
         try:
-            method, request = _parse(await self._head(reader))
-            has_body = method != "HEAD"
+            request = _parse(await self._head(reader), takes_post=bool(self.limits.body_bytes))
+            has_body = request.method != "HEAD"
+            if request.method == "POST":
+                request = replace(request, body=await self._body(reader, request))
             response = await self._loop.run_in_executor(self._executor, self._respond, request)
         except _Refused as refused:
             response = refused.response
@@ -213,8 +232,16 @@ class HttpServer:
         except asyncio.LimitOverrunError:
             raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE) from None
 
+    async def _body(self, reader: asyncio.StreamReader, request: HttpRequest) -> bytes:
+        length = request.headers.get("content-length", "")
+        if "transfer-encoding" in request.headers or not (length.isascii() and length.isdecimal()):
+            raise _Refused(HTTPStatus.LENGTH_REQUIRED)
+        if len(length) > _MOST_DIGITS or int(length) > self.limits.body_bytes:
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return await reader.readexactly(int(length))
 
-def _parse(head: bytes) -> tuple[str, HttpRequest]:
+
+def _parse(head: bytes, *, takes_post: bool) -> HttpRequest:
     line, _, rest = head.partition(b"\r\n")
     try:
         method, target, version = line.decode("ascii").split(" ")
@@ -223,10 +250,10 @@ def _parse(head: bytes) -> tuple[str, HttpRequest]:
         raise _Refused(HTTPStatus.BAD_REQUEST) from None
     if not version.startswith("HTTP/1.") or not target.startswith("/"):
         raise _Refused(HTTPStatus.BAD_REQUEST)
-    if method not in ("GET", "HEAD"):
+    if method not in ("GET", "HEAD", *(["POST"] if takes_post else [])):
         raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED)
     path, _, query = target.partition("?")
-    return method, HttpRequest(path, query, {name.lower(): str(value) for name, value in parsed.items()})
+    return HttpRequest(path, query, {name.lower(): str(value) for name, value in parsed.items()}, method)
 
 
 def _encode(response: HttpResponse, *, has_body: bool) -> bytes:

@@ -7,6 +7,11 @@
     dljob_runs_total            {kind}                      runs of a role; one may reconcile many jobs
     dljob_run_seconds           {kind}                      a histogram of their durations
     dljob_queue_jobs                                        jobs that currently wait for a run
+    dljob_job_first_pod_seconds {kind}                      a histogram, from the creation of a job to its first pod
+    dljob_job_running_seconds   {kind}                      the same to the time at which all its replicas ran
+    dljob_job_duration_seconds  {kind, result}              from its start to its end, "succeeded" or "failed"
+
+the last three with each job once, and without what happened before this process started;
 
 with --usage on also, of the accounts in the statuses of jobs
 
@@ -44,6 +49,7 @@ from prometheus_client.registry import Collector
 
 from dljob_operator.engine.cache.predicates import Change, uid_of
 from dljob_operator.engine.cache.transforms import Object
+from dljob_operator.engine.serving.job_times import JobTimes
 from dljob_operator.engine.serving.usage_metrics import UsageMetrics
 
 CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
@@ -99,6 +105,7 @@ class Metrics:
             {} if frameworks is None else of_jobs(_TRAINING_OPERATOR, ("job_namespace", "framework"))
         )
         self._usage = UsageMetrics(self.registry)
+        self._times = JobTimes(self.registry)
         self._reconciles = counter("dljob_reconciles", "Jobs that were reconciled", ("kind", "result"))
         self._runs = counter("dljob_runs", "Runs of a role, each for one job or many", ("kind",))
         self._seconds = Histogram(
@@ -119,17 +126,22 @@ class Metrics:
             labels = namespace, kind, str(_status(change.new).get("state") or "")
             self._jobs_there[key] = self._labels.setdefault(labels, labels)
         self._usage.job_changed(namespace, key, change)
+        self._times.job_changed(key, change, self._now(), is_new=self._is_new(change))
         for event, amount in self._events(change):
             self._jobs[event].labels(namespace, kind).inc(amount)
             if self._frameworks is not None:
                 self._jobs_as_elsewhere[event].labels(namespace, self._frameworks.get(kind, kind)).inc(amount)
+
+    def _is_new(self, change: Change) -> bool:
+        """Whether this process sees the job from its creation on."""
+        return change.old is None and change.new is not None and _created(change.new) >= self._began
 
     def _events(self, change: Change) -> Iterator[tuple[str, int]]:
         """What has happened to a job, and how often."""
         if change.new is None:
             yield DELETED, 1
             return
-        is_new = change.old is None and _created(change.new) >= self._began
+        is_new = self._is_new(change)
         if is_new:
             yield CREATED, 1
         if change.old is None and not is_new:

@@ -13,24 +13,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError
+from dljob_operator.engine.serving.token_review import Api, bearer, review
 
 _LOG = logging.getLogger(__name__)
-_TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ALLOWED_SECONDS, _REFUSED_SECONDS = 60.0, 10.0
 _LARGEST_CACHE = 256
-
-
-class Api(Protocol):
-    """What this needs of KubeApi."""
-
-    def request(self, method: str, path: str, body: object = ...) -> dict[str, Any]: ...
 
 
 class MetricsAccess:
@@ -45,9 +38,8 @@ class MetricsAccess:
 
     def check(self, authorization: str, path: str) -> HTTPStatus:
         """Return OK, UNAUTHORIZED (no valid token), FORBIDDEN, or SERVICE_UNAVAILABLE if the API server cannot tell."""
-        scheme, _, token = authorization.strip().partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        token = bearer(authorization)
+        if not token:
             return HTTPStatus.UNAUTHORIZED
         key = hashlib.sha256(f"{path} {token}".encode()).digest()
         with self._lock:
@@ -68,16 +60,11 @@ class MetricsAccess:
         return status
 
     def _ask(self, token: str, path: str) -> HTTPStatus:
-        review = self._api.request("POST", _TOKEN_REVIEWS, _object("authentication", "TokenReview", token=token))
-        found = review.get("status") or {}
-        user = found.get("user") or {}
-        if not found.get("authenticated") or not user.get("username"):
+        user = review(self._api, token)
+        if not user:
             return HTTPStatus.UNAUTHORIZED
         given = {name: user[name] for name in ("uid", "groups", "extra") if user.get(name)}
         wanted = {"user": user["username"], "nonResourceAttributes": {"path": path, "verb": "get"}, **given}
-        answer = self._api.request("POST", _ACCESS_REVIEWS, _object("authorization", "SubjectAccessReview", **wanted))
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": wanted}
+        answer = self._api.request("POST", _ACCESS_REVIEWS, body)
         return HTTPStatus.OK if (answer.get("status") or {}).get("allowed") is True else HTTPStatus.FORBIDDEN
-
-
-def _object(group: str, kind: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "spec": spec}

@@ -103,6 +103,7 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
             "spec.pytorchReplicaSpecs.Worker.groups",
         ],
     ),
+    "pytorch-progress.yaml": ([], [], ["spec.runPolicy.progress"]),
     "tensorflow-accelerators.yaml": NO_RUNTIME,
     "tensorflow-chief-evaluator.yaml": NO_RUNTIME,
     "tensorflow-digits-v1alpha1.yaml": WITHOUT_SERVERS,

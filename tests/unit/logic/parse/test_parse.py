@@ -426,6 +426,14 @@ def test_named_port_out_of_range() -> None:
             {"runPolicy": {"cleanPodPolicy": "Some"}},
             "spec.runPolicy.cleanPodPolicy: 'Some' is none of All, Running, None",
         ),
+        (
+            {"runPolicy": {"progress": "rank0"}},
+            "spec.runPolicy.progress: 'rank0' is none of None, Rank0, AllRanks",
+        ),
+        (
+            {"runPolicy": {"progress": ["Rank0"]}},
+            "spec.runPolicy.progress: ['Rank0'] is none of None, Rank0, AllRanks",
+        ),
         ({"runPolicy": {"backoffLimit": -1}}, "spec.runPolicy.backoffLimit is -1: it must be between 0 and 2147483647"),
         ({"runPolicy": {"activeDeadlineSeconds": 0}}, "is 0: it must be between 1 and 2147483647"),
         ({"runPolicy": {"ttlSecondsAfterFinished": "1h"}}, "must be a whole number, not '1h'"),

@@ -89,7 +89,7 @@ def test_a_helm_release_fits_into_a_secret() -> None:
 
 def test_the_definitions_name_the_version_of_the_installed_client() -> None:
     assert pod_schema.version() == f"1.{kubernetes.__version__.partition('.')[0]}"
-    assert f"Kubernetes {pod_schema.version()} has" in json.dumps(CRDS["jaxjobs.kubeflow.org"])
+    assert f"of Kubernetes {pod_schema.version()}." in json.dumps(CRDS["jaxjobs.kubeflow.org"])
 
 
 def test_each_type_of_a_field_is_known() -> None:

@@ -24,6 +24,8 @@ from dljob_operator.engine.controller_settings import LARGEST_SHARING, Controlle
 from dljob_operator.engine.discovery import ApiResource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob
+from dljob_operator.engine.progress.report import Report
+from dljob_operator.engine.progress.reporter import PodIdentity
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.watches import GVK, Watch
 
@@ -720,6 +722,61 @@ def test_pods_of_unknown_jobs_are_not_kept() -> None:
     assert len(deleted_pods(fed, job("1"))) == 1
 
 
+def reporting(owner: str = "1", version: str = "5") -> dict[str, Any]:
+    made = {**pod(owner, "p", version, "Running"), "spec": {"nodeName": "n"}}
+    made["metadata"]["annotations"] = {"dljob.operator/reports-progress": "job"}
+    return made
+
+
+def identity(of: dict[str, Any], namespace: str = "team") -> PodIdentity:
+    return PodIdentity(namespace, of["metadata"]["uid"])
+
+
+def test_what_a_pod_reports_is_handed_to_the_reconcile_of_its_job() -> None:
+    fed = Fed(progress=True)
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("pods", "ADDED", reporting())
+    fed.events.taken()
+    found = fed.set.reporter_of(identity(reporting()))
+    assert found is not None
+    assert (found.job, found.namespace, found.kind, found.name, found.node) == ("1", "team", TARGET, "j1", "n")
+    fed.set.report(found, Report(45))
+    assert [(key, target) for key, target, _ in fed.events.taken()] == [("1", TARGET)]
+    fed.set.report(found, Report(46))
+    assert fed.events.taken() == [], "a status is due once a minute"
+    (reported,) = fed.set.view([job("1")]).snapshot["1"]["ReportedProgress"]  # type: ignore[index]
+    assert reported["trainerStatus"]["progressPercentage"] == 46
+    fed.feed(str(ECHO), "DELETED", job("1", "3"))
+    assert fed.set.progress is not None
+    assert list(fed.set.progress.shown()) == []
+    fed.set.report(found, Report(47))
+    assert list(fed.set.progress.shown()) == [], "the job went between the two"
+
+
+@pytest.mark.parametrize("case", ["no such pod", "another namespace", "unknown job", "ended job", "no reporter"])
+def test_who_reports_nothing(case: str) -> None:
+    fed = Fed(progress=True)
+    status = {"status": {"completionTime": "2026-11-30T10:00:00Z"}} if case == "ended job" else {}
+    fed.feed(str(ECHO), "ADDED", job("2" if case == "unknown job" else "1", **status))
+    fed.feed("pods", "ADDED", pod("1") if case == "no reporter" else reporting())
+    asked = identity(reporting(), "other" if case == "another namespace" else "team")
+    if case == "no such pod":
+        asked = PodIdentity("team", "none")
+    assert fed.set.reporter_of(asked) is None
+
+
+def test_the_report_of_a_job_that_has_ended_is_forgotten() -> None:
+    fed = Fed(progress=True)
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("pods", "ADDED", reporting())
+    found = fed.set.reporter_of(identity(reporting()))
+    assert found is not None
+    fed.set.report(found, Report(100))
+    fed.feed(str(ECHO), "MODIFIED", job("1", "2", status={"completionTime": "2026-11-30T10:00:00Z"}))
+    assert fed.set.progress is not None
+    assert list(fed.set.progress.shown()) == []
+
+
 def test_without_accounts_nothing_of_them_is_kept() -> None:
     fed = Fed()
     fed.feed(str(ECHO), "ADDED", job("1"))
@@ -727,4 +784,5 @@ def test_without_accounts_nothing_of_them_is_kept() -> None:
     snapshot = fed.set.view([job("1")]).snapshot
     assert snapshot is not None
     assert "DeletedPods" not in snapshot["1"]
+    assert "ReportedProgress" not in snapshot["1"]
     assert snapshot["1"]["Pod"][0]["spec"]["containers"] == [{"name": "c"}]

@@ -1,0 +1,1 @@
+"""What programs report of their progress, until the status of their job has it."""
