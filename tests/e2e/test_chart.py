@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from devtools.testbed.base import gobuild
-from devtools.testbed.base.settings import settings_from
+from support import helm_chart
+from support.helm_chart import DEPLOY, Objects, rendered, template
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 COMPONENT = DEPLOY / "kustomize" / "components" / "progress"
 NAME = "x-dljob-operator-progress"
 
@@ -20,26 +18,10 @@ Manifest = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def helm() -> Path:
-    settings = settings_from()
-    return gobuild.build(settings.cache_dir, settings.go_dir, gobuild.HELM) / "helm"
+    return helm_chart.program()
 
 
-def template(helm: Path, *values: str) -> subprocess.CompletedProcess[str]:
-    command = [str(helm), "template", "x", str(DEPLOY / "helm" / "dljob-operator"), "--namespace", "own"]
-    for value in ("crds.install=false", *values):
-        command += ["--set", value]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def rendered(helm: Path, *values: str) -> dict[tuple[str, str], Manifest]:
-    """The chart's objects by kind and name."""
-    done = template(helm, *values)
-    assert done.returncode == 0, done.stderr
-    documents = [one for one in yaml.safe_load_all(done.stdout) if one]
-    return {(one["kind"], one["metadata"]["name"]): one for one in documents}
-
-
-def container(objects: dict[tuple[str, str], Manifest]) -> Manifest:
+def container(objects: Objects) -> Manifest:
     (found,) = objects["Deployment", "x-dljob-operator"]["spec"]["template"]["spec"]["containers"]
     return dict(found)
 

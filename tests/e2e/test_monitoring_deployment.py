@@ -6,45 +6,22 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from devtools.testbed.base import gobuild
 from devtools.testbed.base.settings import settings_from
-from support import monitoring
+from support import helm_chart, monitoring
+from support.helm_chart import DEPLOY, objects, rendered, template
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 COMPONENTS = DEPLOY / "kustomize" / "components"
 ON = ("engine=dljob-operator", "metrics.enabled=true")
 ALL = ("metrics.serviceMonitor=true", "metrics.rules=true", "metrics.dashboard=true")
 KINDS = ("ServiceMonitor", "PrometheusRule", "ConfigMap")
 
-Objects = dict[tuple[str, str], dict[str, Any]]
-
-
-def objects(text: str) -> Objects:
-    """The manifests by kind and name."""
-    return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text) if one}
-
 
 @pytest.fixture(scope="module")
 def helm() -> Path:
-    settings = settings_from()
-    return gobuild.build(settings.cache_dir, settings.go_dir, gobuild.HELM) / "helm"
-
-
-def template(helm: Path, *values: str) -> subprocess.CompletedProcess[str]:
-    command = [str(helm), "template", "x", str(DEPLOY / "helm" / "dljob-operator"), "--namespace", "own"]
-    for value in ("crds.install=false", *values):
-        command += ["--set", value]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def rendered(helm: Path, *values: str) -> Objects:
-    done = template(helm, *values)
-    assert done.returncode == 0, done.stderr
-    return objects(done.stdout)
+    return helm_chart.program()
 
 
 def built(folder: Path, *components: str) -> subprocess.CompletedProcess[str]:

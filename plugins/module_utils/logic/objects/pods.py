@@ -72,8 +72,7 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     _resolve_others(spec, job, domain)
     _configure_containers(spec, job, group, replica, context)
     if context.progress and (role := progress_reporting.role_of(context.progress, job, framework, group, index)):
-        main = framework.container_of([str(one.get("name")) for one in spec["containers"]])
-        progress_reporting.join(context.progress, role, main, metadata, spec)
+        progress_reporting.join(context.progress, role, _main(framework, spec), metadata, spec)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         # FallbackToLogsOnError: the kubelet copies the end of a failed container's log into the pod's status, where it
         # has no message; who may read pods or jobs reads these lines without the right to read logs
@@ -154,11 +153,16 @@ def _resolve_others(spec: dict[str, Any], job: DLJob, cluster_domain: str) -> No
         spec["dnsConfig"] = {**dns, "searches": [*(dns.get("searches") or ()), ours]}
 
 
+def _main(framework: Framework, spec: Mapping[str, Any]) -> str:
+    """The name of the container that runs the framework."""
+    return framework.container_of([str(container.get("name")) for container in spec["containers"]])
+
+
 def _configure_containers(
     spec: dict[str, Any], job: DLJob, group: ReplicaGroup, replica: Cluster, context: PodContext
 ) -> None:
     environment = context.framework.hooks.environment(replica)
-    main = context.framework.container_of([str(container.get("name")) for container in spec["containers"]])
+    main = _main(context.framework, spec)
     for container in spec["containers"]:
         named = container.get("name") == main
         if named or job.flavor.environment_in == "all":

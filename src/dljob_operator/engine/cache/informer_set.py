@@ -50,7 +50,7 @@ from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob, Orphan
 from dljob_operator.engine.progress.board import ProgressBoard
 from dljob_operator.engine.progress.report import Report
-from dljob_operator.engine.progress.reporter import PodIdentity, Reporter, has_ended, reporter_of, written_at
+from dljob_operator.engine.progress.reporter import PodIdentity, Reporter, has_ended, reporter_of
 from dljob_operator.engine.queue.fair_queue import Flow
 from dljob_operator.engine.queue.resource_versions import ResourceVersionTracker, Written
 from dljob_operator.engine.requests import CacheView, target_name
@@ -224,13 +224,10 @@ class InformerSet:
 
     def report(self, given: Reporter, report: Report) -> None:
         """Keep what a program has reported, and requeue its job when its status is due."""
-        found = self.find(given.job)
-        if self.progress is None or found is None:
+        if self.progress is None or not self._kinds_of.of(given.job):
             return
-        kind, job = found
-        if self.progress.report(given, report, written_at(job)):
-            flow = flow_of(target_name(kind.watch), job)
-            self._receivers[flow.target][0].add(given.job, flow)
+        if self.progress.report(given, report):
+            self._receivers[given.kind][0].add(given.job, Flow(given.kind, given.namespace))
 
     def name_of(self, uid: str) -> str:
         """Return how users know a job, its UID if the cache lacks it."""

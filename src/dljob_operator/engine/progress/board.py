@@ -74,8 +74,8 @@ class ProgressBoard:
         self._lock = threading.Lock()
         self._jobs: dict[str, _Job] = {}
 
-    def report(self, reporter: Reporter, report: Report, written: datetime | None = None) -> bool:
-        """Note a report. Returns whether the job's status is due; ``written`` is when it last got a report."""
+    def report(self, reporter: Reporter, report: Report) -> bool:
+        """Note a report. Returns whether the job's status is due."""
         now = self._now()
         with self._lock:
             job = self._jobs.setdefault(reporter.job, _Job(reporter.namespace, reporter.kind, reporter.name))
@@ -85,7 +85,7 @@ class ProgressBoard:
                 _note(job, report, now)
             if job.at is None:
                 return False
-            last = max((one for one in (written, job.asked) if one is not None), default=None)
+            last = max((one for one in (reporter.written, job.asked) if one is not None), default=None)
             if last is not None and 0 <= (now - last).total_seconds() < PERIOD:
                 return False
             job.asked = now

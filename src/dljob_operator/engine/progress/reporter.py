@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_REPLICA_INDEX, LABEL_REPLICA_TYPE
@@ -15,6 +15,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.progress imp
     TRAINER_STATUS,
     UPDATED,
 )
+
+from dljob_operator.engine.statuses import as_mapping, status_of, time_of
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -29,7 +31,8 @@ class PodIdentity:
 
 @dataclass(frozen=True)
 class Reporter:
-    """The pod that reports. ``replica`` is as ``worker-0``; ``is_first`` is whether its report is the job's."""
+    """The pod that reports. ``kind`` is the name of the job's target, ``replica`` is as ``worker-0``; ``is_first`` is
+    whether its report is the job's."""
 
     job: str
     namespace: str
@@ -39,6 +42,8 @@ class Reporter:
     replica: str
     node: str
     is_first: bool
+    written: datetime | None = None
+    """When the job's status got its last report."""
 
 
 def reporter_of(pod: Mapping[str, Any], kind: str, job: Mapping[str, Any]) -> Reporter | None:
@@ -47,12 +52,12 @@ def reporter_of(pod: Mapping[str, Any], kind: str, job: Mapping[str, Any]) -> Re
     Of a job that has ended nothing counts any more either.
     """
     metadata = pod["metadata"]
-    role = _map(metadata.get("annotations")).get(ANNOTATION_REPORTS)
+    role = as_mapping(metadata.get("annotations")).get(ANNOTATION_REPORTS)
     if role not in (OF_JOB, OF_RANK) or has_ended(job):
         return None
-    if _map(pod.get("status")).get("phase") in _ENDED:
+    if as_mapping(pod.get("status")).get("phase") in _ENDED:
         return None
-    labels, of = _map(metadata.get("labels")), job["metadata"]
+    labels, of = as_mapping(metadata.get("labels")), job["metadata"]
     return Reporter(
         job=str(of["uid"]),
         namespace=str(of.get("namespace") or ""),
@@ -60,25 +65,17 @@ def reporter_of(pod: Mapping[str, Any], kind: str, job: Mapping[str, Any]) -> Re
         name=str(of.get("name") or ""),
         pod=str(metadata.get("name") or ""),
         replica=f"{labels.get(LABEL_REPLICA_TYPE, '')}-{labels.get(LABEL_REPLICA_INDEX, '')}",
-        node=str(_map(pod.get("spec")).get("nodeName") or ""),
+        node=str(as_mapping(pod.get("spec")).get("nodeName") or ""),
         is_first=role == OF_JOB,
+        written=written_at(job),
     )
 
 
 def has_ended(job: Mapping[str, Any]) -> bool:
     """Whether a job has succeeded or failed, so that it has its last status but for its cleanup."""
-    return bool(_map(job.get("status")).get("completionTime"))
+    return bool(status_of(job).get("completionTime"))
 
 
 def written_at(job: Mapping[str, Any]) -> datetime | None:
     """When the status of a job got its last report."""
-    text = _map(_map(job.get("status")).get(TRAINER_STATUS)).get(UPDATED)
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-        return moment.astimezone(UTC) if moment else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return time_of(as_mapping(status_of(job).get(TRAINER_STATUS)).get(UPDATED))

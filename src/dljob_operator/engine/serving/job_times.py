@@ -11,20 +11,18 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
-    STATE_FAILED,
     STATE_RUNNING,
-    STATE_SUCCEEDED,
 )
 from prometheus_client import CollectorRegistry, Histogram
 
 from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.cache.transforms import Object
+from dljob_operator.engine.statuses import conditions_of, end_of, status_of, time_of, true_conditions
 
 _HOUR = 3600
 _BUCKETS = (1, 5, 15, 60, 300, 900, _HOUR, 4 * _HOUR, 12 * _HOUR, 24 * _HOUR, 72 * _HOUR, 168 * _HOUR)
 """Seconds, to 7 days."""
 _RESTARTING = "Restarting"
-_RESULTS = {STATE_SUCCEEDED: "succeeded", STATE_FAILED: "failed"}
 _FIRST_POD, _ALL_RUNNING, _END = 1, 2, 4
 _ALL = _FIRST_POD | _ALL_RUNNING | _END
 Key = tuple[str, str]
@@ -57,7 +55,7 @@ class JobTimes:
                 return
             awaited = self._awaited.get(key)
             if awaited is None:
-                known = {} if is_new else _status(change.new if change.old is None else change.old)
+                known = {} if is_new else status_of(change.new if change.old is None else change.old)
                 awaited = _ALL & ~_reached(known)
             for measure, seconds, result in _measures(change.new, now):
                 if awaited & measure:
@@ -76,13 +74,13 @@ class JobTimes:
 
 def _measures(job: Object, now: datetime) -> Iterator[tuple[int, float, str]]:
     """What a job has reached at credible times, with its seconds, and the result of one that has ended."""
-    created = _time(job["metadata"].get("creationTimestamp"))
+    created = time_of(job["metadata"].get("creationTimestamp"))
     if created is None:
         return
-    status = _status(job)
-    begun = _time(status.get("startTime"))
-    running = _time(_true(status).get(STATE_RUNNING))
-    ended, result = _time(status.get("completionTime")), _result(status)
+    status = status_of(job)
+    begun = time_of(status.get("startTime"))
+    running = time_of(true_conditions(status).get(STATE_RUNNING))
+    ended, result = time_of(status.get("completionTime")), end_of(status).lower()
     if begun is not None and created <= begun <= now:
         yield _FIRST_POD, (begun - created).total_seconds(), ""
     if running is not None and created <= running <= now:
@@ -93,41 +91,7 @@ def _measures(job: Object, now: datetime) -> Iterator[tuple[int, float, str]]:
 
 def _reached(status: Mapping[str, Any]) -> int:
     """What a job of that status has behind it, at whatever time. One that restarts has run, or tried to."""
-    has_run = any(one.get("type") in (STATE_RUNNING, _RESTARTING) for one in _conditions(status))
+    has_run = any(one.get("type") in (STATE_RUNNING, _RESTARTING) for one in conditions_of(status))
     reached = _FIRST_POD if status.get("startTime") else 0
     reached |= _ALL_RUNNING if has_run else 0
-    return reached | (_ALL if _result(status) else 0)
-
-
-def _result(status: Mapping[str, Any]) -> str:
-    """How a job has ended, "" for one that has not. training-operator writes no state."""
-    if "state" in status:
-        return _RESULTS.get(str(status["state"]), "")
-    return next((_RESULTS[type_] for type_ in _true(status) if type_ in _RESULTS), "")
-
-
-def _true(status: Mapping[str, Any]) -> dict[str, Any]:
-    """The conditions that are True: their types, and the times since which they are."""
-    found = (one for one in _conditions(status) if one.get("status") == "True")
-    return {str(one.get("type")): one.get("lastTransitionTime") for one in found}
-
-
-def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = status.get("conditions")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-
-
-def _status(job: Object) -> Mapping[str, Any]:
-    status = job.get("status")
-    return status if isinstance(status, Mapping) else {}
-
-
-def _time(value: Any) -> datetime | None:
-    """The time that a status gives, None for what is none: a tenant may have written it."""
-    if not isinstance(value, str):
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
+    return reached | (_ALL if end_of(status) else 0)

@@ -51,6 +51,7 @@ from dljob_operator.engine.cache.predicates import Change, uid_of
 from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.serving.job_times import JobTimes
 from dljob_operator.engine.serving.usage_metrics import UsageMetrics
+from dljob_operator.engine.statuses import end_of, status_of
 
 CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
 _ENDS = {STATE_SUCCEEDED: SUCCEEDED, STATE_FAILED: FAILED}
@@ -123,11 +124,12 @@ class Metrics:
         if change.new is None:
             self._jobs_there.pop(key, None)
         else:
-            labels = namespace, kind, str(_status(change.new).get("state") or "")
+            labels = namespace, kind, str(status_of(change.new).get("state") or "")
             self._jobs_there[key] = self._labels.setdefault(labels, labels)
         self._usage.job_changed(namespace, key, change)
-        self._times.job_changed(key, change, self._now(), is_new=self._is_new(change))
-        for event, amount in self._events(change):
+        is_new = self._is_new(change)
+        self._times.job_changed(key, change, self._now(), is_new=is_new)
+        for event, amount in _events(change, is_new=is_new):
             self._jobs[event].labels(namespace, kind).inc(amount)
             if self._frameworks is not None:
                 self._jobs_as_elsewhere[event].labels(namespace, self._frameworks.get(kind, kind)).inc(amount)
@@ -135,24 +137,6 @@ class Metrics:
     def _is_new(self, change: Change) -> bool:
         """Whether this process sees the job from its creation on."""
         return change.old is None and change.new is not None and _created(change.new) >= self._began
-
-    def _events(self, change: Change) -> Iterator[tuple[str, int]]:
-        """What has happened to a job, and how often."""
-        if change.new is None:
-            yield DELETED, 1
-            return
-        is_new = self._is_new(change)
-        if is_new:
-            yield CREATED, 1
-        if change.old is None and not is_new:
-            return
-        before, after = _status(change.old), _status(change.new)
-        end = _end(after)
-        if end and end != _end(before):
-            yield end, 1
-        again = _retries(after) - _retries(before)
-        if again > 0:
-            yield RESTARTED, again
 
     def ran(self, kind: str, seconds: float) -> None:
         self._runs.labels(kind).inc()
@@ -168,6 +152,24 @@ class Metrics:
         """
         self._began = self._seconds_now()
         self.registry.register(_CurrentJobs(lambda: Tally(list(self._jobs_there.values())), waiting))
+
+
+def _events(change: Change, *, is_new: bool) -> Iterator[tuple[str, int]]:
+    """What has happened to a job, and how often."""
+    if change.new is None:
+        yield DELETED, 1
+        return
+    if is_new:
+        yield CREATED, 1
+    if change.old is None and not is_new:
+        return
+    before, after = status_of(change.old), status_of(change.new)
+    end = end_of(after)
+    if end and end != end_of(before):
+        yield _ENDS[end], 1
+    again = _retries(after) - _retries(before)
+    if again > 0:
+        yield RESTARTED, again
 
 
 class _CurrentJobs(Collector):
@@ -187,21 +189,6 @@ class _CurrentJobs(Collector):
             there.add_metric(labels, count)
         yield there
         yield GaugeMetricFamily("dljob_queue_jobs", "Jobs that wait for a run", value=self._waiting())
-
-
-def _status(job: Object | None) -> Mapping[str, Any]:
-    status = (job or {}).get("status")
-    return status if isinstance(status, Mapping) else {}
-
-
-def _end(status: Mapping[str, Any]) -> str:
-    """The event by which the job has ended, "" for none. training-operator writes no state."""
-    if "state" in status:
-        return _ENDS.get(str(status["state"]), "")
-    conditions = status.get("conditions")
-    found = [one for one in conditions if isinstance(one, Mapping)] if isinstance(conditions, list) else []
-    true = (str(one.get("type")) for one in found if one.get("status") == "True")
-    return next((_ENDS[type_] for type_ in true if type_ in _ENDS), "")
 
 
 def _retries(status: Mapping[str, Any]) -> int:

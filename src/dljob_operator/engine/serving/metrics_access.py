@@ -6,11 +6,8 @@ a non-resource URL). The results are kept for a short time, by a hash of the tok
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -18,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError
-from dljob_operator.engine.serving.token_review import Api, bearer, review
+from dljob_operator.engine.serving.token_review import Api, Reviews, bearer, review
 
 _LOG = logging.getLogger(__name__)
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -31,32 +28,24 @@ class MetricsAccess:
 
     def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, tuple[float, HTTPStatus]] = OrderedDict()
-        """Until when, and the result, by a hash of path and token."""
+        self._results = Reviews[HTTPStatus](_LARGEST_CACHE, clock)
 
     def check(self, authorization: str, path: str) -> HTTPStatus:
         """Return OK, UNAUTHORIZED (no valid token), FORBIDDEN, or SERVICE_UNAVAILABLE if the API server cannot tell."""
         token = bearer(authorization)
         if not token:
             return HTTPStatus.UNAUTHORIZED
-        key = hashlib.sha256(f"{path} {token}".encode()).digest()
-        with self._lock:
-            until, status = self._known.get(key, (0.0, HTTPStatus.UNAUTHORIZED))
-        if self._clock() < until:
-            return status
+        asked = f"{path} {token}"
+        known, holds = self._results.get(asked)
+        if known is not None and holds:
+            return known
         try:
             status = self._ask(token, path)
         except (ApiError, ApiConnectionError) as error:
             _LOG.warning("cannot check who reads the metrics", extra=logs.fields(error=str(error)))
             return HTTPStatus.SERVICE_UNAVAILABLE
         seconds = _ALLOWED_SECONDS if status is HTTPStatus.OK else _REFUSED_SECONDS
-        with self._lock:
-            self._known[key] = (self._clock() + seconds, status)
-            self._known.move_to_end(key)
-            while len(self._known) > _LARGEST_CACHE:
-                self._known.popitem(last=False)
+        self._results.put(asked, status, seconds)
         return status
 
     def _ask(self, token: str, path: str) -> HTTPStatus:

@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dljob_operator.engine.cache.predicates import Change
+from dljob_operator.engine.statuses import as_mapping
 
 _MOST_NAMES = 50
 """Values of a label. A user who may write a status could invent others."""
@@ -58,7 +59,7 @@ class UsageMetrics(Collector):
     def _named(self, value: Any) -> dict[str, float]:
         """The numbers by name, those of further names than a label may have as one."""
         found: dict[str, float] = {}
-        for name, one in _map(value).items():
+        for name, one in as_mapping(value).items():
             with self._lock:
                 if len(self._names) < _MOST_NAMES:
                     self._names.add(name)
@@ -93,11 +94,8 @@ def _grow(counter: Counter, namespace: str, kind: str, before: Mapping[str, floa
 
 def _by_cause(account: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = account.get("interruptions")
-    return {str(_map(one).get("cause")): _map(one).get(name) for one in found} if isinstance(found, list) else {}
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    entries = map(as_mapping, found) if isinstance(found, list) else ()
+    return {str(one.get("cause")): one.get(name) for one in entries}
 
 
 def _number(value: Any) -> float:

@@ -12,21 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
+from dljob_operator.engine.kube import KubeApi
 
 _VALID = timedelta(days=3650)
 _RENEW = timedelta(days=365)
 """Before its end a new one is made: pods that run longer than that report no more."""
 _FILES = {"authority": "ca.crt", "certificate": "tls.crt", "key": "tls.key"}
-
-
-class Api(Protocol):
-    """What this needs of KubeApi."""
-
-    def request(self, method: str, path: str, body: object = ...) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -46,10 +42,10 @@ class ServerKey:
         return paths
 
 
-def kept(api: Api, namespace: str, name: str, host: str, now: datetime | None = None) -> ServerKey:
+def kept(api: KubeApi, namespace: str, name: str, host: str, now: datetime | None = None) -> ServerKey:
     """The key in that Secret, a new one where it has none for `host` that is valid for another year.
 
-    Raises what `Api.request` raises.
+    Raises what `KubeApi.request` raises.
     """
     moment = now or datetime.now(UTC)
     path = f"/api/v1/namespaces/{namespace}/secrets"

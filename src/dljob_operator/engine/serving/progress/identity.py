@@ -6,11 +6,8 @@ asked rarely, and a token that it knew before counts: its pod must still be ther
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -20,7 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError
 from dljob_operator.engine.progress.reporter import PodIdentity
-from dljob_operator.engine.serving.token_review import Api, bearer, review
+from dljob_operator.engine.serving.token_review import Api, Reviews, bearer, review
 
 _LOG = logging.getLogger(__name__)
 _POD_UID = "authentication.kubernetes.io/pod-uid"
@@ -38,22 +35,17 @@ class Identities:
     def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._clock = clock
-        self._lock = threading.Lock()
         self._paused_until = 0.0
-        self._known: OrderedDict[bytes, tuple[float, PodIdentity | None]] = OrderedDict()
-        """Until when, and whose, by a hash of the token."""
+        self._pods = Reviews[PodIdentity | None](_MOST, clock)
 
     def of(self, authorization: str) -> PodIdentity | HTTPStatus:
         """The pod of the token in that header, UNAUTHORIZED for none, SERVICE_UNAVAILABLE if it cannot be found out."""
         token = bearer(authorization)
         if not token:
             return HTTPStatus.UNAUTHORIZED
-        key = hashlib.sha256(token.encode()).digest()
-        with self._lock:
-            until, pod = self._known.get(key, (0.0, None))
-        now = self._clock()
-        if now >= until:
-            if now < self._paused_until:
+        pod, holds = self._pods.get(token)
+        if not holds:
+            if self._clock() < self._paused_until:
                 return HTTPStatus.SERVICE_UNAVAILABLE if pod is None else pod
             try:
                 pod = self._ask(token)
@@ -61,11 +53,7 @@ class Identities:
                 self._paused_until = self._clock() + _PAUSE_SECONDS
                 _LOG.warning("cannot check who reports progress", extra=logs.fields(error=str(error)))
                 return HTTPStatus.SERVICE_UNAVAILABLE if pod is None else pod
-            with self._lock:
-                self._known[key] = self._clock() + (_REFUSED_SECONDS if pod is None else _KNOWN_SECONDS), pod
-                self._known.move_to_end(key)
-                while len(self._known) > _MOST:
-                    self._known.popitem(last=False)
+            self._pods.put(token, pod, _REFUSED_SECONDS if pod is None else _KNOWN_SECONDS)
         return HTTPStatus.UNAUTHORIZED if pod is None else pod
 
     def _ask(self, token: str) -> PodIdentity | None:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
-from dljob_operator.engine.kube import ApiConnectionError
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 LABEL = "dljob.operator/serves-progress"
 
 
-class Api(Protocol):
-    """What this needs of KubeApi."""
-
-    def request(self, method: str, path: str, body: object = ..., *, content_type: str = ...) -> dict[str, Any]: ...
-
-
-def set_label(api: Api, environ: Mapping[str, str], *, serves: bool) -> None:
+def set_label(api: KubeApi, environ: Mapping[str, str], *, serves: bool) -> None:
     """Label this process's own pod, or remove the label. Outside a pod (no POD_NAME) it does nothing.
 
     A failure is logged: the jobs matter more than their progress.

@@ -63,9 +63,10 @@ class ProgressService:
             raise ValueError("--progress needs --progress-url outside a cluster: write https://HOST:8444")
         self._url = url or f"https://{_SERVICE}.{namespace}.svc:{_PORT}"
         host = str(urlsplit(self._url).hostname)
-        self._key = certificate.create(host)
         if namespace:
             self._key = certificate.kept(api, namespace, _secret_name(host), host)
+        else:
+            self._key = certificate.create(host)
         self._api, self._environ = api, environ
         self._server: HttpServer | None = None
         set_label(api, environ, serves=False)  # of a leader that has ended in this pod

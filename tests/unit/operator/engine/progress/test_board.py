@@ -26,9 +26,15 @@ class Clock:
 
 
 def reporter(
-    replica: str = "worker-0", job: str = "1", *, is_first: bool = True, pod: str = "", node: str = "n"
+    replica: str = "worker-0",
+    job: str = "1",
+    *,
+    is_first: bool = True,
+    pod: str = "",
+    node: str = "n",
+    written: datetime | None = None,
 ) -> Reporter:
-    return Reporter(job, "team", "PyTorchJob", f"job-{job}", pod or f"p-{replica}", replica, node, is_first)
+    return Reporter(job, "team", "PyTorchJob", f"job-{job}", pod or f"p-{replica}", replica, node, is_first, written)
 
 
 def status_of(board: ProgressBoard, job: str = "1") -> Any:
@@ -76,12 +82,12 @@ def test_the_status_is_due_once_a_minute() -> None:
 def test_a_new_process_waits_for_what_the_last_one_has_written() -> None:
     clock = Clock()
     board = ProgressBoard(clock)
-    assert not board.report(reporter(), Report(1), BEGAN - timedelta(seconds=59))
-    assert board.report(reporter(), Report(2), BEGAN - timedelta(seconds=60))
+    assert not board.report(reporter(written=BEGAN - timedelta(seconds=59)), Report(1))
+    assert board.report(reporter(written=BEGAN - timedelta(seconds=60)), Report(2))
 
 
 def test_a_clock_that_went_back_stops_no_report() -> None:
-    assert ProgressBoard(Clock()).report(reporter(), Report(1), BEGAN + timedelta(days=365))
+    assert ProgressBoard(Clock()).report(reporter(written=BEGAN + timedelta(days=365)), Report(1))
 
 
 @pytest.mark.parametrize("first", [0, 20], ids=["from a checkpoint", "from the beginning"])
