@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from devtools.lab.chaos.webhook import CONTROL_PLANE, own_address
-from devtools.testbed.operator import ProbedOperator, free_port
+from devtools.testbed.operator import ProbedOperator
 from support.live_jobs import Cluster, Job, until
+from support.reporting_program import Start, reached_by_pods
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "pytorch-progress.yaml"
@@ -20,23 +19,10 @@ URL = "KUBEFLOW_TRAINER_SERVER_URL"
 
 pytestmark = [pytest.mark.training, pytest.mark.long]
 
-Start = Callable[[str], ProbedOperator]
-
 
 @pytest.fixture
 def start(own: Cluster, tmp_path: Path) -> Start:
-    """An operator on this machine, by the name of its folder; pods reach it as the API server reaches a webhook here."""
-    (node, *_) = own.core.list_node(label_selector=CONTROL_PLANE).items
-    host = own_address(next(one.address for one in node.status.addresses if one.type == "InternalIP"))
-    address = f"{host}:{free_port(host)}"
-
-    def operator(name: str) -> ProbedOperator:
-        folder = tmp_path / name
-        folder.mkdir()
-        reached = (f"--progress-url=https://{address}", f"--progress-bind-address={address}")
-        return ProbedOperator(own.kubeconfig, folder, ("--namespace", own.namespace, "--progress", "on", *reached))
-
-    return operator
+    return reached_by_pods(own, tmp_path)
 
 
 def sdk_job(epochs: int) -> dict[str, Any]:

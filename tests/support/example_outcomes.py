@@ -69,6 +69,7 @@ ELSEWHERE = {
     "pytorch-digits.yaml": "tests/e2e/test_pytorch.py::test_example_trains",
     "pytorch-elastic.yaml": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     "pytorch-etcd.yaml": "tests/e2e/test_pytorch.py::test_a_replaced_worker_joins_again_at_etcd",
+    "policy-stall.yaml": "tests/e2e/test_stalls.py::test_the_example_fails",
     "pytorch-progress.yaml": "tests/e2e/test_progress.py::test_the_trainer_of_transformers_reports_by_itself",
     "tensorflow-digits-v1alpha1.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
     "tensorflow-digits.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",

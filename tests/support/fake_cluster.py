@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
@@ -32,6 +33,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.reports import Reports
 
 from support import batch_controller, native_gangs
 from support.builders import MXNET, NOW, MXJob, Resource
@@ -77,6 +79,8 @@ class FakeCluster:
         self.events: list[EventNote] = []
         self.created: list[str] = []
         self.is_deleted = False
+        self.reports: Callable[[datetime], Reports | None] = lambda now: None
+        """What the engine knows of the programs' reports at that time."""
 
     # --- the objects
 
@@ -124,6 +128,7 @@ class FakeCluster:
         observed = build_observed_state(
             self._owner, self.framework.container, self.pods.values(), self.services.values(), watched
         )
+        observed = dataclasses.replace(observed, reports=self.reports(self.now))
         try:
             job = parse_job(self.resource, self.framework)
         except InvalidJob as e:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from support.live_jobs import RELEASE
+from devtools.lab.chaos.webhook import CONTROL_PLANE, own_address
+from devtools.testbed.operator import ProbedOperator, free_port
 
-PROGRAM = f"""
+from support.live_jobs import RELEASE, Cluster
+
+REPORT = """
 import json, os, ssl, time, urllib.request
-url, token, authority = (os.environ["KUBEFLOW_TRAINER_SERVER_" + name] for name in ("URL", "TOKEN", "CA_CERT"))
+url, token, authority = (os.environ.get("KUBEFLOW_TRAINER_SERVER_" + name) for name in ("URL", "TOKEN", "CA_CERT"))
 context = ssl.create_default_context(cafile=authority)
 
 def report(percent):
-    body = json.dumps({{"trainerStatus": {{"progressPercentage": percent}}}}).encode()
-    headers = {{"Authorization": "Bearer " + open(token).read()}}
+    body = json.dumps({"trainerStatus": {"progressPercentage": percent}}).encode()
+    headers = {"Authorization": "Bearer " + open(token).read()}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=5, context=context) as answer:
             return answer.status == 200
     except OSError as error:
         print(error, flush=True)
-
+"""
+"""Defines ``report``, which returns whether the operator has taken it."""
+PROGRAM = f"""{REPORT}
 while not os.path.exists({RELEASE!r}):
     report(10)
     time.sleep(1)
@@ -27,6 +34,26 @@ while not report(100):
     time.sleep(1)
 """
 IMAGE = "dljob/pytorch-digits:1"
+Start = Callable[[str], ProbedOperator]
+
+
+def reached_by_pods(own: Cluster, tmp_path: Path) -> Start:
+    """Starts operators on this machine that take reports, by the names of their folders.
+
+    Pods reach them as the API server reaches a webhook here.
+    """
+    (node, *_) = own.core.list_node(label_selector=CONTROL_PLANE).items
+    host = own_address(next(one.address for one in node.status.addresses if one.type == "InternalIP"))
+    address = f"{host}:{free_port(host)}"
+
+    def operator(name: str) -> ProbedOperator:
+        folder = tmp_path / name
+        folder.mkdir()
+        reached = (f"--progress-url=https://{address}", f"--progress-bind-address={address}")
+        options = ("--namespace", own.namespace, "--progress", "on", "--usage", "on", *reached)
+        return ProbedOperator(own.kubeconfig, folder, options)
+
+    return operator
 
 
 def reporting_job(name: str = "reports") -> dict[str, Any]:

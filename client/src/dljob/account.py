@@ -28,7 +28,7 @@ class Interruption:
     """All times at which one cause kept a job from running with all its replicas; its starts are one cause."""
 
     cause: str
-    """Startup, Disruption, Failure, Deletion or Other."""
+    """Startup, Disruption, Failure, Stall, Deletion or Other."""
     count: int
     seconds: float
     hours: Mapping[str, float] = field(default_factory=dict)

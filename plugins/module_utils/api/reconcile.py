@@ -29,7 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.accel
     required_info,
     resolve_accelerators,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption, pod_uses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import adoption, pod_uses, reports
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parsed import Frameworks, Parsed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import conclude as conclude_
@@ -180,6 +180,8 @@ def read(context: Context, parsed: Parsed) -> Observed:
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     observed = build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
+    if parsed.job and parsed.job.run_policy.stall_policy:
+        observed = replace(observed, reports=reports.read(context.reader.reported_progress(parsed.owner.uid)))
     if not context.settings.usage:
         return observed
     batch_jobs = [one.uid for (kind, _), one in observed.owned_objects.items() if kind == batch_job.KIND]

@@ -20,6 +20,10 @@ PATH = "/progress"
 REPORTED = "ReportedProgress"
 TRAINER_STATUS, RANKS = "trainerStatus", "rankStatus"
 UPDATED = "lastUpdatedTime"
+HEARD = "heard"
+"""When the programs have reported: ``{"listening": seconds for which no report can have been lost, "age": seconds since
+the last one or null, "replicas": how many have reported, "oldest": [[replica, age, text], ...]}``. It is of no
+status."""
 PERIOD = 60
 """Seconds between two status writes for progress alone."""
 

@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ApiFlavor
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import FailureRule
 from ansible_collections.dljob.operator.plugins.module_utils.values.restarts_within import RestartsWithin
+from ansible_collections.dljob.operator.plugins.module_utils.values.stall_policy import StallPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class RunPolicy:
     """The rules of podFailurePolicy; with any, the kubelet restarts no container of the job."""
     progress: str = ""
     """Which ranks report their progress, one of RANK_CHOICES; "" leaves it to the operator."""
+    stall_policy: StallPolicy | None = None
     starts_after: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What startupPolicy adds to the framework's order: by type, the other types that it waits for, each with the state
     that all its replicas must have reached (ready, running or completed)."""

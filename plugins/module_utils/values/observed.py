@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote as EventNote
+from ansible_collections.dljob.operator.plugins.module_utils.values.reports import Reports
 from ansible_collections.dljob.operator.plugins.module_utils.values.usage import PodUses
 
 
@@ -196,6 +197,8 @@ class Observed:
     foreign: tuple[PodState, ...] = ()
     """The pods of the job that another operator has created and that this one has not adopted. They have no labels of
     this operator, and only a plan that presumes ``PODS_ARE_KNOWN`` has the reconcile read them."""
+    reports: Reports | None = None
+    """When its programs have reported their progress; ``None`` where no engine takes reports, or the job needs none."""
     uses: Callable[[], PodUses] | None = field(default=None, compare=False)
     """What its pods hold and do, computed for a status that is written; ``None`` where the operator keeps no accounts
     of it."""

@@ -29,10 +29,18 @@ COUNTED = (QUEUED, STARTING, RUNNING, RESTARTING, SUSPENDED)
 IDLE = (STARTING, RESTARTING)
 """The phases in which a job holds resources while not all its replicas run."""
 
-STARTUP, DISRUPTION, FAILURE, DELETION, OTHER = CAUSES = ("Startup", "Disruption", "Failure", "Deletion", "Other")
+STARTUP, DISRUPTION, FAILURE, STALL, DELETION, OTHER = CAUSES = (
+    "Startup",
+    "Disruption",
+    "Failure",
+    "Stall",
+    "Deletion",
+    "Other",
+)
 """Why not all replicas ran. Disruption: the cluster took a pod away, as by preemption, eviction or a lost node.
-Failure: a program ended with an error. Deletion: a pod was deleted, by a user, or by the operator for an edit of the
-job. Other: the job has got more replicas, or the cause is not known."""
+Failure: a program ended with an error. Stall: pods were deleted since the job had stalled. Deletion: a pod was deleted
+otherwise, by a user, or by the operator for an edit of the job. Other: the job has got more replicas, or the cause is
+not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +145,5 @@ class Facts:
     """When it was started, or resumed, last."""
     ended: int | None = None
     """When it has ended."""
+    stalled: bool = False
+    """Whether it stalls, or did so when its replicas ran last."""

@@ -330,6 +330,8 @@ TABLE: list[tuple[str, Snapshot, str]] = [
     ("backoff-limit", snapshot(of=job_(conditions=[condition("Failed", "True", "PyTorchJobFailed", "PyTorchJob train has failed because it has reached the specified backoff limit")])), ""),
     ("replica-backoff-limit", snapshot(of=failed("MaxRestartsPerReplicaExceeded")), ""),
     ("restarts-within", snapshot(of=failed("RestartsWithinExceeded", "the job's replicas ended 4 times with an error since yesterday")), ""),
+    ("stalled", snapshot(of=failed("Stalled", "no program has reported progress for more than 60 s, as")), "60 s"),
+    ("stalled", snapshot(of=job_(conditions=[condition("Stalled", "True", "PyTorchJobStalled", "no program has reported progress within 30 s")])), "within 30 s"),
     ("deadline", snapshot(of=failed("DeadlineExceeded", "the job was active for longer than spec.runPolicy.activeDeadlineSeconds, 5 s")), ""),
     ("pending-timeout", snapshot(of=failed("PendingTimeoutExceeded", "pod x is pending for longer than 5 s")), ""),
     ("failure-policy", snapshot(of=failed("PodFailurePolicy", "rule 0")), ""),

@@ -20,6 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import HEARD, REPORTED
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ObservedVersion
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -95,6 +96,8 @@ class Scenario:
     info: Mapping[str, Any] | None = None
     """The cluster info that the engine publishes."""
     settings: OperatorSettings = field(default_factory=OperatorSettings)
+    heard: Callable[[World], Mapping[str, Any] | None] = lambda world: None
+    """When the engine has heard of the programs, ``None`` where it takes no reports."""
 
     @property
     def jobs(self) -> Key:
@@ -313,6 +316,8 @@ class World:
         for (key, _), resource in self.cache.objects.items():
             if key[1] in WATCHED and predicates.owner_uid(resource) in (uid, *self._batch_jobs(uid)):
                 owned[self._kind_of(key[1])].append(resource)
+        if heard := self.scenario.heard(self):
+            owned[REPORTED] = [{HEARD: heard}]
         reader = Reader(self.client, {uid: owned}, self.scenario.info)
         return Context(self.client, reader, self.scenario.settings, clock=lambda: self.now)
 

@@ -170,7 +170,7 @@ def _first_difference(name: str, expected: Any, actual: Any) -> str:
 
 def _end_of(world: World, exact: bool) -> Mapping[str, Any]:
     """What the user sees in the end, without times; without the conditions that may be hidden, unless ``exact``."""
-    timed = (*TIMES, "conditions", "lastLoss", "recentRestarts")
+    timed = (*TIMES, "conditions", "lastLoss", "recentRestarts", "allRunning")
     status = {key: value for key, value in world.status.items() if key not in timed}
     if "recentRestarts" in world.status and exact:
         status["recentRestarts"] = len(world.status["recentRestarts"].get("times", ()))

@@ -25,6 +25,7 @@ from support.builders import (
 from support.fake_api_server import Resource
 from unit.perturbation.model import PODS, Action, Exit, Replica, Scenario, World
 from unit.perturbation.steps import (
+    after_a_restart_of_the_job,
     at_once,
     edited,
     evicted_once,
@@ -36,6 +37,7 @@ from unit.perturbation.steps import (
     is_suspended,
     may_exit,
     number_of_pods,
+    silent_at_first,
     suspend,
     twice_in_place,
     with_policy,
@@ -45,6 +47,7 @@ GANG = OperatorSettings(gang=gang_scheduler("volcano"))
 NATIVE = OperatorSettings(gang=gang_scheduler("kubernetes"))
 DISRUPTION = {"onPodConditions": [{"type": "DisruptionTarget"}]}
 OFTEN = {"count": 1, "seconds": 86400}
+STALL = {"startSeconds": 30, "noProgressSeconds": 60, "action": "RestartJob"}
 IN_ORDER = {"startupPolicyOrder": "InOrder"}
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
@@ -168,6 +171,27 @@ def failure_rules() -> list[Scenario]:
             MXNET,
             mx("ExitCode", restartsWithin={**OFTEN, "count": 0, "action": "RestartJob"}),
             in_two_attempts_of_the_job,
+        ),
+        Scenario(
+            "stall-restart-job",
+            MXNET,
+            mx("ExitCode", backoffLimit=1, stallPolicy=STALL),
+            after_a_restart_of_the_job,
+            heard=silent_at_first,
+        ),
+        Scenario(
+            "stall-whole-job",
+            MXNET,
+            mx("OnFailure", restartScope="Job", restartsWithin=OFTEN, stallPolicy=STALL),
+            after_a_restart_of_the_job,
+            heard=silent_at_first,
+        ),
+        Scenario(
+            "stall-fail-job",
+            XGBOOST,
+            xgboostjob(master=1, worker=1, runPolicy={"stallPolicy": {**STALL, "action": "FailJob"}}),
+            exits(),
+            heard=silent_at_first,
         ),
         Scenario(
             "rules-mpi-restart-job",

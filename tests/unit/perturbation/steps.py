@@ -54,6 +54,11 @@ def in_two_attempts_of_the_job(replica: Replica, world: World) -> Exit | None:
     return Exit(137) if replica.type == "worker" else None
 
 
+def after_a_restart_of_the_job(replica: Replica, world: World) -> Exit | None:
+    """All succeed in the second attempt of the job."""
+    return Exit(0) if may_exit(world) and world.status.get("attempt") else None
+
+
 def evicted_once(replica: Replica, world: World) -> Exit | None:
     """The node evicts the first attempt of the worker; then worker and scheduler succeed."""
     if not may_exit(world) or replica.type == "server":
@@ -87,6 +92,15 @@ def first_worker(replica: Replica, world: World) -> Exit | None:
 
 def may_exit(world: World) -> bool:
     return world.all_actions_done and world.status.get("phase") not in (None, "", "Creating", "Suspended")
+
+
+# --- what programs report
+
+
+def silent_at_first(world: World) -> Resource:
+    """The programs report in the second attempt of the job alone."""
+    age = 0.0 if world.status.get("attempt") else None
+    return {"listening": 1e6, "age": age, "replicas": 0, "oldest": []}
 
 
 # --- when users act

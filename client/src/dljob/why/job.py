@@ -35,6 +35,8 @@ OUTCOMES = (
          "Repair what ended it, or raise the limit."),
     rule("restarts-within", r"RestartsWithinExceeded", "the job restarted more often in a time than runPolicy.restartsWithin allows",
          "Repair what ended its replicas, then create it again, or raise the limit."),
+    rule("stalled", r"no program has reported progress (?:for|within)", "the programs of the job report no progress any more: one may hang, or have lost a peer",
+         "Read the logs of all replicas with kubectl dljob logs; runPolicy.stallPolicy can restart them."),
     rule("deadline", r"^\S*(?:Failed: )?DeadlineExceeded|active longer than specified deadline|active for longer than",
          "the job ran longer than runPolicy.activeDeadlineSeconds", "Raise the deadline, or see what the job waited for."),
     rule("pending-timeout", r"PendingTimeoutExceeded", "a pod was pending for longer than runPolicy.pendingTimeoutSeconds",
@@ -56,6 +58,7 @@ DISAGREE = rule("replicas-disagree", "", "replicas started with different {varia
 ALONE = rule("hang-member-ended", "", "{ended} has ended {minutes} minutes ago, and other workers still run: they may wait for it", "See their logs; an early return of one rank leaves the others in a collective call.", Severity.WARNING)  # fmt: skip
 STALLED = rule("hang-no-progress", "", "the job has reported no progress for {minutes} minutes, and all its pods run", "See the logs of all replicas; set activeDeadlineSeconds.", Severity.WARNING)  # fmt: skip
 _NAME = next(one for one in OUTCOMES if one.id == "container-name")
+_STALLED = next(one for one in OUTCOMES if one.id == "stalled")
 _TURN = "starts once all replicas of"
 
 
@@ -75,6 +78,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     if _TURN in facts.reason:
         yield found(START_ORDER, {"why": facts.reason}, Evidence(about, facts.reason), None, "")
+    if is_true(facts.job, "Stalled"):
+        stalled = condition(facts.job, "Stalled")
+        since = time_of(stalled.get("lastTransitionTime"))
+        yield found(_STALLED, {}, Evidence(about, str(stalled.get("message"))), since, "")
     yield from _container_names(facts, about)
     yield from _missing(facts, about)
     yield from _disagreement(facts)

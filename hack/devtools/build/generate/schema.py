@@ -26,7 +26,7 @@ from devtools.build.generate.options import (
 )
 from devtools.build.generate.spelling import spelled
 from devtools.build.generate.status import job
-from devtools.build.generate.template import SHALLOW
+from devtools.build.generate.template import SHALLOW, UNKNOWN
 
 _DEEP = 2
 """Levels that reach the fields of a container's variables, ports and security context, and the sources of volumes."""
@@ -120,13 +120,14 @@ def _depth(kind: Kind, flavors: Sequence[Flavor], flavor: Flavor, version: str) 
     """How deep the schema of that version knows the fields of a layout's pod templates.
 
     Two layouts in two versions are too large for an annotation, in which ``kubectl apply`` keeps a definition. So each
-    version knows all fields of its own layout, the map of v1 or the older one, and only the upper ones of the other.
+    version knows all fields of its own layout, the map of v1 or the older one, and only the upper ones of the other,
+    of whose groups it knows those alone that rules use.
     """
     maps = {one.api.replicas_layout == LAYOUT_MAP for one in flavors}
     if len(maps) == 1 or len(kind.versions) == 1:
         return WHOLE
     is_own = (flavor.api.replicas_layout == LAYOUT_MAP) == ("alpha" not in version)
-    return Depth(groups=_DEEP) if is_own else Depth(SHALLOW, SHALLOW)
+    return Depth(groups=_DEEP) if is_own else Depth(SHALLOW, UNKNOWN)
 
 
 def _spec_rules(framework: Framework, flavors: Sequence[Flavor], layouts: Layouts) -> Iterator[Rule]:

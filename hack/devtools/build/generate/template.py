@@ -31,6 +31,8 @@ POD_SPEC = f"A PodSpec of Kubernetes {pod_schema.version()}."
 CONTAINER = f"A Container of Kubernetes {pod_schema.version()}."
 SHALLOW = 1
 """Levels of a pod, and of a container, whose fields are known in a layout that another version of the kind is for."""
+UNKNOWN = 0
+"""Those of a group of replicas in such a layout: whatever the schema does not name is kept."""
 
 
 def template(
@@ -64,6 +66,7 @@ def template(
                     **other_fields("PodSpec", ("containers", "restartPolicy"), levels),
                 },
                 required=[] if optional else ["containers"],
+                open_=levels == UNKNOWN,
             ),
         },
         required=[] if optional else ["spec"],
@@ -78,7 +81,9 @@ def metadata() -> Schema:
 
 
 def other_fields(type_: str, known: Sequence[str], levels: int = pod_schema.WHOLE) -> dict[str, Schema]:
-    """The fields of a type besides the ``known`` ones."""
+    """The fields of a type besides the ``known`` ones; none for :data:`UNKNOWN`."""
+    if levels == UNKNOWN:
+        return {}
     return {name: field for name, field in pod_schema.fields(type_, levels).items() if name not in known}
 
 
@@ -113,4 +118,5 @@ def container(about_its_name: str, levels: int = pod_schema.WHOLE) -> Schema:
             **other_fields("Container", ("name", "image"), levels),
         },
         required=["name", "image"],
+        open_=levels == UNKNOWN,
     )

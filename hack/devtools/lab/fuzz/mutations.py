@@ -249,6 +249,13 @@ RESTARTS_WITHIN: tuple[Any, ...] = (
     {"count": 101},
 )
 
+STALL_POLICIES: tuple[Any, ...] = (
+    {"startSeconds": 30},
+    {"noProgressSeconds": 30, "action": "RestartJob"},
+    {"startSeconds": 31, "noProgressSeconds": 1, "action": "{{ x }}"},
+    {"action": "FailJob"},
+)
+
 STARTUP_POLICIES: tuple[Any, ...] = (
     {"startupPolicyOrder": "InOrder"},
     {"dependsOn": {"Worker": [{"replicaType": "Master", "condition": "Running"}]}},
@@ -270,6 +277,7 @@ RUN_POLICIES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("pendingTimeoutSeconds", (1, 30)),
     ("forceDeleteAfterSeconds", (0, 30)),
     ("progress", ("None", "Rank0", "AllRanks", "rank0")),
+    ("stallPolicy", STALL_POLICIES),
     ("startupPolicy", STARTUP_POLICIES),
     ("managedBy", ("kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator", "other")),
     ("schedulingPolicy", ({"minAvailable": 5}, {"queue": "{{ q }}", "minResources": {"cpu": "1"}})),

@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.progress imp
     NO_RANK,
     OF_JOB,
     OF_RANK,
+    RANK_0,
     Endpoint,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework, ReplicaType
@@ -34,6 +35,8 @@ def role_of(endpoint: Endpoint | None, job: DLJob, framework: Framework, group: 
     replicas any may be rank 0, and of MPI that of the first worker, unless the launcher trains too.
     """
     ranks = NO_RANK if endpoint is None else job.run_policy.progress or endpoint.ranks
+    if endpoint is not None and ranks == NO_RANK and job.run_policy.stall_policy:
+        ranks = RANK_0
     present = [type_ for one in job.groups if one.replicas and (type_ := framework.type_named(one.type))]
     type_ = next((one for one in present if one.name == group.type), None)
     launches = any(one.hides_losses for one in present)

@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
     managers,
     restarts_within,
     scheduling_policy,
+    stall_policy,
     startup_policy,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.fields import Parsing, optional_integer, text
@@ -59,6 +60,7 @@ def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], metadata: Mapping[st
         restarts_within=restarts_within.parse(policy.get("restartsWithin"), errors),
         failure_rules=failure_policy.parse(policy.get("podFailurePolicy"), errors),
         progress=_progress(policy, errors),
+        stall_policy=stall_policy.parse(policy.get("stallPolicy"), errors),
         starts_after=startup_policy.parse(
             policy.get("startupPolicy"),
             {

@@ -13,7 +13,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.clu
     placeholders,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.placeholders import fill
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import failure_policy, restarts_within
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import (
+    failure_policy,
+    restarts_within,
+    stall_policy,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import quantities, texts
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     MODE_LOCAL,
@@ -36,7 +40,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 def validation_errors(job: DLJob, framework: Framework) -> list[str]:
     """All errors of ``job``; empty for a valid one."""
     found = [*_counts(job, framework), *_names(job), *_restarts(job), *_templates(job, framework)]
-    found += (*failure_policy.conflicts(job), *restarts_within.conflicts(job))
+    found += (*failure_policy.conflicts(job), *restarts_within.conflicts(job), *stall_policy.conflicts(job))
     if found:
         return found  # the following checks need a job that passes these
     cluster = build_cluster_spec(job, framework)

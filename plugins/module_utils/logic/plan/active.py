@@ -25,6 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     restart_scope,
     restarts_within,
     settling,
+    stalls,
     startup_policy,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
@@ -129,6 +130,9 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     job, observed = found.job, found.observed
     policy = restart_scope if found.as_one else restart_job
     actions = policy.next_actions(job, found.undecided, found.progress, found.now)
+    stall = _stalls(found, actions)
+    if stall.restarting:
+        actions = restart_job.all_replicas(found.progress, ())
     recent, escalation = _recent(found, actions, report)
     limited = actions.retries
     if escalation and not actions.begins:
@@ -150,7 +154,18 @@ def _decide(found: Situation, report: StatusBuilder) -> Decision:
     if held_up:
         actions = dataclasses.replace(actions, starts=())
     left = active_deadline.time_left(job, report.started, found.now)
-    return Decision(actions, gang, standing, waits, held_up, left, limited, recent, escalation)
+    return Decision(actions, gang, standing, waits, held_up, left, limited, recent, escalation, stall)
+
+
+def _stalls(found: Situation, actions: ReplicaActions) -> stalls.Stalls:
+    """Whether the job stalls: not while a replica does not run, or restarts."""
+    job, current = found.job, found.current
+    if job.run_policy.stall_policy is None:
+        return stalls.NONE
+    counts = replica_statuses.count(job, current, found.completed)
+    if actions.begins or actions.restarted or not replica_statuses.all_up(job, counts):
+        return stalls.UNKNOWN
+    return stalls.find(job, current, {} if found.is_new_spec else job.status, found.now)
 
 
 def _recent(
@@ -178,9 +193,10 @@ def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan
     job, current, lost, actions = found.job, found.current, found.lost, decided.actions
     failed = (
         losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
-        or backoff_limit.exceeded(job, decided.limited, current.pods, lost)
+        or decided.stalls.failure
+        or backoff_limit.exceeded(job, decided.limited, current.pods, lost, decided.stalls.restarting)
         or max_restarts_per_replica.over_limit(job, decided.limited, current.pods, lost)
-        or restarts_within.exceeded(job, decided.recent, current.pods, lost)
+        or restarts_within.exceeded(job, decided.recent, current.pods, lost, decided.stalls.restarting)
         or pending_timeout.find_timeout(job, current, found.now)
         or active_deadline.overdue(job, decided.time_left, crash_loops.first(current, job.status, lost.uids))
     )
@@ -192,8 +208,16 @@ def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan
     _record(found, report, counted, final=True)
     report.losses(losses.write(lost.last), lost.forgiven(counted[0], current.pods))
     report.recent_restarts(restarts_within.write(decided.recent))
+    _report_stall(decided, report)
     report.failed(failed)
     return at_rest.end(job, found.framework, found.observed, report)
+
+
+def _report_stall(decided: Decision, report: StatusBuilder) -> None:
+    """Report whether the job stalls, and since when its replicas run."""
+    if decided.stalls.is_known:
+        report.stalled(decided.stalls.message)
+    report.all_running(decided.stalls.running)
 
 
 def _report(found: Situation, decided: Decision, report: StatusBuilder) -> None:
@@ -207,16 +231,23 @@ def _report(found: Situation, decided: Decision, report: StatusBuilder) -> None:
     report.recent_restarts(restarts_within.write(recent))
     for end in batch_jobs.new_restarts(found.launched, current.pods):
         report.restarted_by_batch_job(failure.describe_end(end))
+    _report_stall(decided, report)
     if decided.escalation:
         report.restarting_all([decided.escalation])
+    elif decided.stalls.restarting:
+        report.restarting_all([Failure(c.REASON_STALLED, decided.stalls.restarting)])
     elif actions.begins:
         report.restarting_all([failure.explain(job, p) for p in reporting.causes(job, actions.restarted)])
     elif actions.restarted:
         restarted = sorted(actions.restarted, key=lambda pod: pod.uid in lost.uids)
         report.restarting(restarted, [failure.explain(job, p) for p in restarted])
     up = replica_statuses.all_up(job, counts) and not actions.begins
+    if up and not found.was_running and job.run_policy.stall_policy and current.reports is None:
+        report.event("Warning", c.EVENT_STALL_POLICY_IGNORED, stalls.IGNORED)
     reporting.phase(job, report, up, anew=bool(actions.begins) or (found.as_one and found.is_new_spec))
     reporting.wait(job, found.going_on, lost, report)
+    if not report.reason:
+        report.waiting(decided.stalls.message)
     if not report.reason and decided.held_up:
         if decided.standing.is_lasting and clip(decided.held_up) != job.status.get("reason"):
             report.event("Warning", c.EVENT_NOT_CREATED, decided.held_up)

@@ -24,6 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     ReplicaActions,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.restarts_within import Recent
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.stalls import Stalls
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.startup_policy import Wait
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.success import unfinished
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions
@@ -134,6 +135,7 @@ class Decision:
     """The recent restarts, with those of this reconcile."""
     escalation: Failure | None
     """Why all replicas restart because of runPolicy.restartsWithin, ``None`` where they do not."""
+    stalls: Stalls
 
 
 def situation(

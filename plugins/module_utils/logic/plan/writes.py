@@ -29,7 +29,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     startup_policy,
     termination,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.replicas import ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.situation import Decision, Situation
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder
@@ -86,7 +85,7 @@ def writes(found: Situation, decided: Decision, context: PodContext, report: Sta
         requeue_after=IMMEDIATE if is_partial else _next_look(found, decided, terminating),
         missing_pods=len(actions.starts),
         is_partial=is_partial,
-        presumes=_presumed(found, actions, bool(starts)),
+        presumes=_presumed(found, decided, bool(starts)),
         still_used=decided.standing.still_used,
     )
 
@@ -104,12 +103,13 @@ def _pods(
     return pods, config_maps
 
 
-def _presumed(found: Situation, actions: ReplicaActions, starts_any: bool) -> tuple[Presumption, ...]:
+def _presumed(found: Situation, decided: Decision, starts_any: bool) -> tuple[Presumption, ...]:
     """What the writes presume."""
-    job, observed = found.job, found.observed
+    job, observed, actions = found.job, found.observed, decided.actions
+    is_of_pods = bool(actions.begins) and not decided.stalls.restarting
     return presume(
         {
-            Fact.PODS_ARE_DELETED: bool(actions.begins) and not actions.restarted,
+            Fact.PODS_ARE_DELETED: is_of_pods and not actions.restarted,
             Fact.LAUNCHERS_HAVE_ENDED: _lost_launchers(job, observed) if starts_any else (),
             Fact.SPEC_IS_CURRENT: bool(actions.deletions) and _has_other_pods(job, observed, found.spec_hashes),
         }
@@ -197,6 +197,7 @@ def _next_look(found: Situation, decided: Decision, terminating: Sequence[PodSta
         pod_creation.next_check(current, now),
         gang_standing.next_check(decided.gang, job, found.observed, now),
         decided.standing.wait,
+        decided.stalls.wait,
     )
     return min((wait for wait in waits if wait is not None), default=None)
 

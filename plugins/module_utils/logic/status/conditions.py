@@ -2,6 +2,7 @@
 
 Source: the documented behaviour of training-operator (release 1.9): Restarting and Running exclude each other; Running
 becomes False when the job finishes; an unchanged condition keeps its place and times.
+Stalled, which v1 does not have, comes first: clients take the last condition for the state.
 """
 
 from __future__ import annotations
@@ -64,14 +65,12 @@ def set_condition(conditions: Iterable[Condition], new: NewCondition, now: str) 
             because = {"reason": reason, "message": new.message}
             other = {**other, **because, "status": "False", "lastUpdateTime": now, "lastTransitionTime": now}
         kept.append(other)
-    kept.append(
-        {
-            "type": type_,
-            "status": status,
-            "reason": reason,
-            "message": new.message,
-            "lastUpdateTime": now,
-            "lastTransitionTime": transition,
-        }
-    )
-    return kept
+    condition = {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": new.message,
+        "lastUpdateTime": now,
+        "lastTransitionTime": transition,
+    }
+    return [condition, *kept] if type_ == c.CONDITION_STALLED else [*kept, condition]

@@ -30,7 +30,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 PROGRESS = (
     "completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "recentRestarts", "batchJobs",
-    "specHash",
+    "specHash", "allRunning",
 )  # fmt: skip
 """The fields of the status that a suspended job loses."""
 
@@ -289,9 +289,19 @@ class StatusBuilder(StatusChanges):
 
     def suspended(self) -> None:
         self.created()
+        self.stalled("")
         super().suspended()
 
+    def stalled(self, message: str) -> None:
+        """Report that the job stalls, "" that it does not."""
+        if message:
+            self._condition(c.CONDITION_STALLED, message, "Warning")
+        elif conditions.is_condition_true(self.conditions, c.CONDITION_STALLED):
+            text = f"{self._job.kind} {self._job.name} does not stall any more."
+            self._set(NewCondition(c.CONDITION_STALLED, f"{self._job.kind}NotStalled", text, "False"), "Normal")
+
     def succeeded(self) -> None:
+        self.stalled("")
         self._condition(c.CONDITION_SUCCEEDED, f"{self._job.kind} {self._job.name} is successfully completed.")
         self._fields |= {"completionTime": self._now, "state": c.STATE_SUCCEEDED, "reason": ""}
         self._fields.pop("failure", None)
@@ -341,6 +351,10 @@ class StatusBuilder(StatusChanges):
     def recent_restarts(self, recent: Mapping[str, Any]) -> None:
         """Store the restarts that ``runPolicy.restartsWithin`` is about (:mod:`..plan.policies.restarts_within`)."""
         self._store((("recentRestarts", dict(recent)),))
+
+    def all_running(self, running: Mapping[str, Any]) -> None:
+        """Store since when all replicas run (:mod:`..plan.policies.stalls`)."""
+        self._store((("allRunning", dict(running)),))
 
     def _store(self, fields: Iterable[tuple[str, Any]]) -> None:
         """Set the fields that have a value, and drop the others."""

@@ -229,6 +229,11 @@ class InformerSet:
         if self.progress.report(given, report):
             self._receivers[given.kind][0].add(given.job, Flow(given.kind, given.namespace))
 
+    def report_lost(self, address: str) -> None:
+        """A report from that address may have been lost, or for "" any one."""
+        if self.progress is not None:
+            self.progress.lost(address)
+
     def name_of(self, uid: str) -> str:
         """Return how users know a job, its UID if the cache lacks it."""
         for kind in self._kinds_of.of(uid):

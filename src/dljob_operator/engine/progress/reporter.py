@@ -16,9 +16,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.progress imp
     UPDATED,
 )
 
-from dljob_operator.engine.statuses import as_mapping, status_of, time_of
+from dljob_operator.engine.statuses import as_mapping, status_of, time_of, true_conditions
 
 _ENDED = ("Succeeded", "Failed")
+_STALLED = "Stalled"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Reporter:
     is_first: bool
     written: datetime | None = None
     """When the job's status got its last report."""
+    is_stalled: bool = False
+    """Whether the job's status says that it stalls."""
+    address: str = ""
+    """From where the report came."""
 
 
 def reporter_of(pod: Mapping[str, Any], kind: str, job: Mapping[str, Any]) -> Reporter | None:
@@ -68,6 +73,7 @@ def reporter_of(pod: Mapping[str, Any], kind: str, job: Mapping[str, Any]) -> Re
         node=str(as_mapping(pod.get("spec")).get("nodeName") or ""),
         is_first=role == OF_JOB,
         written=written_at(job),
+        is_stalled=_STALLED in true_conditions(status_of(job)),
     )
 
 

@@ -58,6 +58,8 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     method: str = "GET"
     body: bytes = b""
+    address: str = ""
+    """The client's."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,11 @@ def _listen(address: tuple[str, int], backlog: int) -> socket.socket:
 
 
 class HttpServer:
-    """Answers with what `respond` returns, which two threads call. It listens at once and answers from `start` on."""
+    """Answers with what `respond` returns, which two threads call. It listens at once and answers from `start` on.
+
+    `closed` is called for a connection that a limit ends unanswered, with the client's address, or "" where the limit
+    is for all.
+    """
 
     def __init__(
         self,
@@ -105,12 +111,14 @@ class HttpServer:
         respond: Callable[[HttpRequest], HttpResponse],
         certificate: TlsContexts | None = None,
         limits: HttpLimits = HttpLimits(),
+        closed: Callable[[str], None] = lambda address: None,
     ) -> None:
         self._socket = _listen(address, limits.connections)
         self._socket.setblocking(False)
         self._respond = respond
         self._certificate = certificate
         self.limits = limits
+        self._closed = closed
         self._gates = [
             Gate(rate, key) for rate, key in ((limits.per_address, str), (limits.in_all, lambda host: "")) if rate
         ]
@@ -167,15 +175,18 @@ class HttpServer:
             self._loop.remove_reader(self._socket)
             self._loop.call_later(0.1, self._listen)
             return
-        if not all(gate.opens(address[0]) for gate in self._gates):
+        full = next((gate for gate in self._gates if not gate.opens(address[0])), None)
+        if full is not None:
             connection.close()
+            self._closed(full.key(address[0]))
             return
         connection.setblocking(False)
         while len(self._connections) >= self.limits.connections:
             oldest = next(iter(self._connections))
             del self._connections[oldest]
             oldest.cancel()
-        task = self._loop.create_task(self._serve(connection))
+            self._closed("")
+        task = self._loop.create_task(self._serve(connection, address[0]))
         self._connections[task] = None
         task.add_done_callback(functools.partial(self._ended, connection))
 
@@ -183,13 +194,13 @@ class HttpServer:
         self._connections.pop(task, None)
         connection.close()  # not in the task, which may have been cancelled before its first step
 
-    async def _serve(self, connection: socket.socket) -> None:
+    async def _serve(self, connection: socket.socket, address: str) -> None:
         # what ends a connection is the client's affair: it has gone, is too slow, or its TLS is not ours
         with contextlib.suppress(OSError, EOFError, TimeoutError):
             async with asyncio.timeout(self.limits.seconds):
-                await self._exchange(connection)
+                await self._exchange(connection, address)
 
-    async def _exchange(self, connection: socket.socket) -> None:
+    async def _exchange(self, connection: socket.socket, address: str) -> None:
         reader = asyncio.StreamReader(self.limits.request_bytes)
         protocol = asyncio.StreamReaderProtocol(reader)
         secure = self._certificate.context() if self._certificate else None
@@ -202,17 +213,18 @@ class HttpServer:
         )
         try:
             writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
-            writer.write(await self._answer(reader))
+            writer.write(await self._answer(reader, address))
             await writer.drain()
             writer.close()
             await writer.wait_closed()
         finally:
             transport.abort()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+    async def _answer(self, reader: asyncio.StreamReader, address: str) -> bytes:
         has_body = True
         try:
             request = _parse(await self._head(reader), takes_post=bool(self.limits.body_bytes))
+            request = replace(request, address=address)
             has_body = request.method != "HEAD"
             if request.method == "POST":
                 request = replace(request, body=await self._body(reader, request))

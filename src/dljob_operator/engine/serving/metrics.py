@@ -1,7 +1,8 @@
 """The engine's Prometheus metrics: outcomes of jobs, and the work for reconciling them.
 
     dljob_jobs_created_total, dljob_jobs_deleted_total, dljob_jobs_succeeded_total, dljob_jobs_failed_total,
-    dljob_job_restarts_total    {namespace, kind}           since this process started, without older jobs
+    dljob_job_restarts_total, dljob_job_stalls_total
+                                {namespace, kind}           since this process started, without older jobs
     dljob_jobs                  {namespace, kind, state}    existing jobs by status.state ("" without one)
     dljob_reconciles_total      {kind, result}              jobs reconciled, result "ok" or "failed"
     dljob_runs_total            {kind}                      runs of a role; one may reconcile many jobs
@@ -17,7 +18,7 @@ with --usage on also, of the accounts in the statuses of jobs
 
     dljob_job_resource_seconds_total       {namespace, kind, resource}   core, GiB and device seconds of their pods
     dljob_job_phase_seconds_total          {namespace, kind, phase}      queued, starting, running ...
-    dljob_job_interruptions_total          {namespace, kind, cause}      Startup, Disruption, Failure, Deletion, Other
+    dljob_job_interruptions_total          {namespace, kind, cause}      Startup, Disruption, Failure, Stall ...
     dljob_job_interruption_seconds_total   {namespace, kind, cause}
     dljob_job_held_resources               {namespace, kind, resource}   what the pods of existing jobs hold now
 
@@ -51,9 +52,17 @@ from dljob_operator.engine.cache.predicates import Change, uid_of
 from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.serving.job_times import JobTimes
 from dljob_operator.engine.serving.usage_metrics import UsageMetrics
-from dljob_operator.engine.statuses import end_of, status_of
+from dljob_operator.engine.statuses import end_of, status_of, true_conditions
 
-CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
+CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED, STALLED = (
+    "created",
+    "deleted",
+    "succeeded",
+    "failed",
+    "restarted",
+    "stalled",
+)
+_STALLED = "Stalled"
 _ENDS = {STATE_SUCCEEDED: SUCCEEDED, STATE_FAILED: FAILED}
 
 _ABOUT = {
@@ -62,10 +71,12 @@ _ABOUT = {
     SUCCEEDED: "Jobs that have succeeded",
     FAILED: "Jobs that have failed",
     RESTARTED: "Replicas, and whole jobs, that were started again",
+    STALLED: "Stalls of jobs, by their stallPolicy",
 }
 _OWN = {
     **{event: f"dljob_jobs_{event}" for event in (CREATED, DELETED, SUCCEEDED, FAILED)},
     RESTARTED: "dljob_job_restarts",
+    STALLED: "dljob_job_stalls",
 }
 _TRAINING_OPERATOR = {
     **{event: f"training_operator_jobs_{event}" for event in (CREATED, DELETED, FAILED, RESTARTED)},
@@ -131,7 +142,7 @@ class Metrics:
         self._times.job_changed(key, change, self._now(), is_new=is_new)
         for event, amount in _events(change, is_new=is_new):
             self._jobs[event].labels(namespace, kind).inc(amount)
-            if self._frameworks is not None:
+            if event in self._jobs_as_elsewhere and self._frameworks is not None:
                 self._jobs_as_elsewhere[event].labels(namespace, self._frameworks.get(kind, kind)).inc(amount)
 
     def _is_new(self, change: Change) -> bool:
@@ -167,6 +178,8 @@ def _events(change: Change, *, is_new: bool) -> Iterator[tuple[str, int]]:
     end = end_of(after)
     if end and end != end_of(before):
         yield _ENDS[end], 1
+    if _STALLED in true_conditions(after) and _STALLED not in true_conditions(before):
+        yield STALLED, 1
     again = _retries(after) - _retries(before)
     if again > 0:
         yield RESTARTED, again

@@ -28,13 +28,13 @@ class Gate:
         self, rate: Rate, key: Callable[[str], str] = str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate = rate
-        self._key = key
+        self.key = key
         self._clock = clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """How many are left, and since when, the longest unused first."""
 
     def opens(self, address: str) -> bool:
-        key, now = self._key(address), self._clock()
+        key, now = self.key(address), self._clock()
         left, since = self._left.get(key, (float(self._rate.burst), now))
         left = min(float(self._rate.burst), left + (now - since) * self._rate.per_second)
         is_open = left >= 1

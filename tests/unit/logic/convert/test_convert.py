@@ -81,6 +81,7 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
     "policy-deadline.yaml": NO_RUNTIME,
     "policy-failure-rules.yaml": NO_RUNTIME,
     "policy-restarts-within.yaml": NO_RUNTIME,
+    "policy-stall.yaml": NO_RUNTIME,
     "policy-suspend.yaml": NO_RUNTIME,
     "policy-ttl.yaml": NO_RUNTIME,
     "pytorch-digits.yaml": ([], [], ["spec.pytorchReplicaSpecs.Master.template.spec.containers.command"]),

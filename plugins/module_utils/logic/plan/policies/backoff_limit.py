@@ -13,10 +13,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 
-def exceeded(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState], losses: Losses = NONE) -> Failure | None:
+def exceeded(
+    job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState], losses: Losses = NONE, stall: str = ""
+) -> Failure | None:
     """The failure of a job with more restarts than the field allows, in place or by a new pod.
 
-    Restarts that are consequences of the loss of another replica do not count.
+    Restarts that are consequences of the loss of another replica do not count. ``stall`` says that the job stalls and
+    would restart because of it.
     """
     limit = job.run_policy.backoff_limit
     if limit is None:
@@ -26,6 +29,9 @@ def exceeded(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState], l
         restarts -= sum(losses.forgiven(retries, pods).values())
     if restarts <= limit:
         return None
+    if stall:
+        allowed = f"spec.runPolicy.backoffLimit allows {limit} restarts"
+        return Failure(c.REASON_BACKOFF, f"{stall}, and {allowed}, of which none is left")
     message = (
         f"the job's replicas ended {restarts} times with an error, spec.runPolicy.backoffLimit allows {limit} restarts"
     )

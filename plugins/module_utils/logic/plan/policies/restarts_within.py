@@ -99,11 +99,17 @@ def restarted(recent: Recent) -> Recent:
     return Recent(job_restarted=recent.times[-1])
 
 
-def exceeded(job: DLJob, recent: Recent, pods: Iterable[PodState], lost: Losses) -> Failure | None:
-    """The failure of a job with more restarts within the time than the field allows."""
+def exceeded(job: DLJob, recent: Recent, pods: Iterable[PodState], lost: Losses, stall: str = "") -> Failure | None:
+    """The failure of a job with more restarts within the time than the field allows.
+
+    ``stall`` says that the job stalls and would restart because of it.
+    """
     within = job.run_policy.restarts_within
     if within is None or not recent.is_exceeded or _restarts_job(recent, within):
         return None
+    if stall:
+        allowed = f"spec.runPolicy.restartsWithin allows {within.count} restarts in {within.seconds} s"
+        return Failure(c.REASON_RESTARTS_WITHIN, f"{stall}, and {allowed}, of which none is left")
     return _explain(within, recent, pods, lost)
 
 
@@ -179,6 +185,8 @@ def _ends(pods: Iterable[PodState], actions: ReplicaActions, lost: Losses, now: 
     for pod in actions.restarted:
         if pod.uid not in lost.uids:
             ends[pod.uid] = (clock.parse(pod.ended.finished_at) if pod.ended else None) or now
+    if actions.begins and not actions.restarted:
+        return [now]  # no pod has ended: the job stalls
     return sorted((min(end, now) for end in ends.values() if end), reverse=True)
 
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.usage import amounts, phases
 from ansible_collections.dljob.operator.plugins.module_utils.values.usage import (
     COUNTED,
+    DELETION,
     IDLE,
     QUEUED,
+    STALL,
     Account,
     Amounts,
     Facts,
@@ -30,6 +32,8 @@ def advance(old: Account | None, facts: Facts, seen: PodUses, now: int) -> Accou
     is_first, is_same = old is None, bool(seen.watch) and seen.watch == account.watch
     news = [use for use in seen.gone if _is_new(use, account, is_first=is_first, is_same=is_same)]
     uses = (*seen.pods, *news)
+    if facts.stalled:
+        uses = tuple(replace(use, cause=STALL) if use.cause == DELETION else use for use in uses)
     watched = min(max(account.as_of, until if seen.since is None else seen.since), until)
     before = account.gone if is_first or is_same else amounts.added(account.gone, _unseen(account, uses, watched))
     settled = account.settled if is_first or is_same else max(account.settled, watched)

@@ -13,6 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.usage import
     QUEUED,
     RESTARTING,
     RUNNING,
+    STALL,
     STARTING,
     STARTUP,
     SUSPENDED,
@@ -24,7 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.usage import
 _Span = tuple[int, int]
 _NEVER = 1 << 62
 """After every time that Kubernetes can write."""
-_ORDER = (DISRUPTION, FAILURE, DELETION)
+_ORDER = (DISRUPTION, FAILURE, STALL, DELETION)
 """Of several ends in one second, that which explains the others."""
 
 

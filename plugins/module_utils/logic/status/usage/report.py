@@ -70,6 +70,10 @@ def facts(job: DLJob, status: Mapping[str, Any], created: int) -> Facts:
         rested=clock.seconds(suspended.get("lastTransitionTime")) if is_suspended else None,
         started=_seconds(status.get("startTime"), created),
         ended=None if end is None else _seconds(ended, created),
+        stalled=any(
+            conditions.is_condition_true(conditions.read_conditions(one), c.CONDITION_STALLED)
+            for one in (job.status, status)
+        ),
     )
 
 

@@ -8,8 +8,9 @@ another is due is answered like any other, since programs send a refused one aga
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
+from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import PATH
 
@@ -35,17 +36,25 @@ LIMITS = HttpLimits(
 """A program reports every five seconds at most. Pods of one address are those with the network of one node."""
 _EXAMPLES = ":8444, or 10.0.0.1:8444"
 
-Find = Callable[[PodIdentity], Reporter | None]
-"""Returns who reports, None for a pod that is of no job."""
+
+class Jobs(Protocol):
+    """Knows who reports and keeps what they report; InformerSet does."""
+
+    def reporter_of(self, pod: PodIdentity) -> Reporter | None:
+        """Who reports, None for a pod that is of no job."""
+
+    def report(self, given: Reporter, report: Report) -> None: ...
+
+    def report_lost(self, address: str) -> None:
+        """A report from that address may have been lost, or for "" any one."""
 
 
 class ProgressEndpoint:
-    """Answers requests; it is safe to use from several threads. ``take`` gets each report."""
+    """Answers requests; it is safe to use from several threads. ``jobs`` gets each report."""
 
-    def __init__(self, identities: Identities, find: Find, take: Callable[[Reporter, Report], None]) -> None:
+    def __init__(self, identities: Identities, jobs: Jobs) -> None:
         self._identities = identities
-        self._find = find
-        self._take = take
+        self._jobs = jobs
 
     def respond(self, request: HttpRequest) -> HttpResponse:
         if request.path != PATH:
@@ -53,17 +62,19 @@ class ProgressEndpoint:
         if request.method != "POST":
             return _failure(HTTPStatus.METHOD_NOT_ALLOWED, "send a report with POST")
         pod = self._identities.of(request.headers.get("authorization", ""))
+        if pod is HTTPStatus.SERVICE_UNAVAILABLE:
+            self._jobs.report_lost("")
         if isinstance(pod, HTTPStatus):
             return _failure(pod, "the token is not that of a pod for this endpoint")
         try:
             report = parse(request.body)
         except ValueError as error:
             return _failure(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-        reporter = self._find(pod)
+        reporter = self._jobs.reporter_of(pod)
         if reporter is None:
             return _failure(HTTPStatus.FORBIDDEN, "the pod of the token is of no job of this operator")
         if report is not None:
-            self._take(reporter, report)
+            self._jobs.report(replace(reporter, address=request.address), report)
         return _response(HTTPStatus.OK, {})
 
 
@@ -72,10 +83,11 @@ def address_of(text: str) -> tuple[str, int]:
     return parse_address("--progress-bind-address", text, _EXAMPLES)
 
 
-def serve(endpoint: ProgressEndpoint, address: tuple[str, int], certificate: TlsContexts) -> HttpServer:
+def serve(identities: Identities, jobs: Jobs, address: tuple[str, int], certificate: TlsContexts) -> HttpServer:
     """Answer at `address` from now on. Raises OSError where that is in use."""
-    server = HttpServer(address, endpoint.respond, certificate, LIMITS)
+    server = HttpServer(address, ProgressEndpoint(identities, jobs).respond, certificate, LIMITS, jobs.report_lost)
     server.start()
+    jobs.report_lost("")  # those of before
     return server
 
 

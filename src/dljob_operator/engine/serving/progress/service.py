@@ -6,31 +6,21 @@ import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
 from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import PATH, Endpoint
 
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.progress.report import Report
-from dljob_operator.engine.progress.reporter import PodIdentity, Reporter
 from dljob_operator.engine.serving.http_server import HttpServer
 from dljob_operator.engine.serving.progress import certificate, endpoint
 from dljob_operator.engine.serving.progress.certificate import ServerKey
+from dljob_operator.engine.serving.progress.endpoint import Jobs
 from dljob_operator.engine.serving.progress.identity import Identities
 from dljob_operator.engine.serving.progress.leader_label import set_label
 
 _SERVICE, _PORT = "dljob-operator-progress", 8444
 _REVIEW_TIMEOUT = 2.0  # seconds for the API server to say whose a token is: a program waits in its step for the answer
-
-
-class Jobs(Protocol):
-    """Knows who reports and keeps what they report; InformerSet does."""
-
-    def reporter_of(self, pod: PodIdentity) -> Reporter | None: ...
-
-    def report(self, given: Reporter, report: Report) -> None: ...
 
 
 class _Loaded:
@@ -84,8 +74,7 @@ class ProgressService:
     def start(self, jobs: Jobs) -> None:
         """Take reports from now on."""
         identities = Identities(self._api.with_timeout(_REVIEW_TIMEOUT))
-        answers = endpoint.ProgressEndpoint(identities, jobs.reporter_of, jobs.report)
-        self._server = endpoint.serve(answers, self._address, _Loaded(self._key))
+        self._server = endpoint.serve(identities, jobs, self._address, _Loaded(self._key))
         set_label(self._api, self._environ, serves=True)
 
     @property

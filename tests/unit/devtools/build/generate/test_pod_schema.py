@@ -35,12 +35,18 @@ def templates(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, 
             yield from templates(schema[key], f"{path}.{key}")
 
 
-TEMPLATES = [
-    pytest.param(template, id=f"{name} {version['name']}{path}")
+OF_GROUPS = {
+    f"{kind} v1alpha1.{field}.additionalProperties.groups.items.template"
+    for kind, field in (("mxjobs.kubeflow.org", "mxReplicaSpecs"), ("tfjobs.kubeflow.org", "tfReplicaSpecs"))
+}
+"""The groups of a layout that another version of the kind is for."""
+BY_PLACE = {
+    f"{name} {version['name']}{path}": template
     for name, crd in CRDS.items()
     for version in crd["spec"]["versions"]
     for path, template in templates(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
-]
+}
+TEMPLATES = [pytest.param(template, id=place) for place, template in BY_PLACE.items() if place not in OF_GROUPS]
 
 
 def test_every_kind_has_some() -> None:
@@ -57,6 +63,14 @@ def test_a_template_has_the_fields_of_kubernetes_and_no_others(template: Mapping
         assert set(schema["properties"]) == set(types[type_])
     if OPEN not in container["properties"]["lifecycle"]:
         assert set(spec["properties"]["initContainers"]["items"]["properties"]) == set(types["Container"])
+
+
+@pytest.mark.parametrize("place", sorted(OF_GROUPS))
+def test_a_group_of_a_layout_of_another_version_keeps_whatever_is_given(place: str) -> None:
+    spec = BY_PLACE[place]["properties"]["spec"]
+    container = spec["properties"]["containers"]["items"]
+    assert spec[OPEN] and container[OPEN]
+    assert set(container["properties"]) == {"name", "image"}, "those that rules use"
 
 
 def test_each_version_knows_the_layout_of_its_own_to_the_bottom() -> None:

@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.usage import
     QUEUED,
     RESTARTING,
     RUNNING,
+    STALL,
     STARTING,
     SUSPENDED,
     Account,
@@ -376,3 +377,19 @@ def test_a_thousand_replicas_take_milliseconds() -> None:
     account = advance(None, facts, PodUses(pods, (), "w", T0), T0 + 100)
     assert account.seconds == {QUEUED: 5, STARTING: 10}
     assert len(str(record.write(account))) < 1000, "its size does not depend on the replicas"
+
+
+@pytest.mark.parametrize(
+    ("stalled", "cause", "counted"),
+    [(True, DELETION, STALL), (False, DELETION, DELETION), (True, FAILURE, FAILURE), (True, DISRUPTION, DISRUPTION)],
+)
+def test_a_deletion_for_a_stall_is_one(stalled: bool, cause: str, counted: str) -> None:
+    replica = ("worker", 0)
+    old = PodUse(replica, CPU, Span(T0, T0 + 100), (Span(T0 + 10, T0 + 100),), cause=cause)
+    new = PodUse(replica, CPU, Span(T0 + 110), (Span(T0 + 120),))
+    facts = Facts(T0, (replica,), started=T0)
+    before = replace(old, held=Span(T0), worked=(Span(T0 + 10),))
+    running = advance(None, facts, PodUses((before,), watch="w", since=T0), T0 + 50)
+    account = advance(running, replace(facts, stalled=stalled), PodUses((old, new), watch="w", since=T0), T0 + 200)
+    assert account.interruptions[counted].seconds == 20
+    assert set(account.interruptions) == {counted, "Startup"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,9 @@ class Clock:
     def pass_(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
+    def monotonic(self) -> float:
+        return (self.now - BEGAN).total_seconds()
+
 
 def reporter(
     replica: str = "worker-0",
@@ -43,8 +47,9 @@ def status_of(board: ProgressBoard, job: str = "1") -> Any:
 
 
 def test_the_status_has_the_last_report() -> None:
-    board = ProgressBoard(Clock())
-    assert list(board.of("1")) == []
+    board = ProgressBoard(Clock(), lambda: 0.0)
+    none = {"heard": {"listening": 0.0, "age": None, "replicas": 0, "oldest": []}}
+    assert list(board.of("1")) == [none]
     board.report(reporter(), Report(10, 90, (("loss", "0.5"),)))
     board.report(reporter(), Report(20, 80))
     assert list(board.of("1")) == [
@@ -53,10 +58,11 @@ def test_the_status_has_the_last_report() -> None:
                 "progressPercentage": 20,
                 "estimatedRemainingSeconds": 80,
                 "lastUpdatedTime": "2026-11-30T10:00:00Z",
-            }
+            },
+            "heard": {"listening": 0.0, "age": 0.0, "replicas": 1, "oldest": [["worker-0", 0.0, "20%"]]},
         }
     ]
-    assert list(board.of("2")) == []
+    assert list(board.of("2")) == [none]
 
 
 def test_a_report_without_numbers_is_one_too() -> None:
@@ -155,13 +161,15 @@ def test_a_thousand_ranks_take_little_and_more_than_the_limit_are_left_out(monke
     (found,) = board.of("1")
     assert found["rankStatus"]["reporting"] == 1000
     assert found["rankStatus"]["slowest"]["replica"] == "worker-999"
-    assert len(str(found)) < 500
+    assert len(str(found)) < 1000
+    assert (found["heard"]["replicas"], len(found["heard"]["oldest"])) == (1000, 8)
 
 
 def test_ranks_alone_are_no_progress_of_the_job() -> None:
     board = ProgressBoard(Clock())
     assert not board.report(reporter("worker-1", is_first=False), Report(50, step_seconds=1.0))
-    assert list(board.of("1")) == []
+    (found,) = board.of("1")
+    assert set(found) == {"heard"}
     assert list(board.shown()) == []
 
 
@@ -170,5 +178,77 @@ def test_a_deleted_job_is_forgotten() -> None:
     board.report(reporter(), Report(1))
     board.discard("1")
     board.discard("1")
-    assert list(board.of("1")) == []
+    (found,) = board.of("1")
+    assert (set(found), found["heard"]["age"]) == ({"heard"}, None)
     assert list(board.shown()) == []
+
+
+def heard_of(board: ProgressBoard, job: str = "1") -> Any:
+    (found,) = board.of(job)
+    return found["heard"]
+
+
+def test_what_each_rank_has_said_last_the_most_silent_first() -> None:
+    clock = Clock()
+    board = ProgressBoard(clock, clock.monotonic)
+    metrics = (("loss", "0.5"), ("step", "7"), ("lr", "0.1"), ("more", "x" * 60))
+    for index in (1, 0, 2):
+        board.report(reporter(f"worker-{index}", is_first=index == 0), Report(40 + index, metrics=metrics))
+        clock.pass_(10)
+    board.report(reporter("worker-1", is_first=False), Report(metrics=(("text", "y" * 64), ("more", "z" * 64))))
+    heard = heard_of(board)
+    assert (heard["age"], heard["replicas"]) == (0.0, 3)
+    assert heard["oldest"][:2] == [
+        ["worker-0", 20.0, "40%, loss 0.5, step 7, lr 0.1"],
+        ["worker-2", 10.0, "42%, loss 0.5, step 7, lr 0.1"],
+    ]
+    assert len(heard["oldest"][2][2]) == 80
+
+
+def test_silence_says_nothing_of_a_time_in_which_reports_may_have_been_lost() -> None:
+    clock = Clock()
+    board = ProgressBoard(clock, clock.monotonic)
+    board.report(replace(reporter(), address="10.0.0.1"), Report(1))
+    board.report(replace(reporter(job="2"), address="10.0.0.2"), Report(1))
+    clock.pass_(100)
+    assert heard_of(board)["listening"] == 100
+    board.lost("10.0.0.1")
+    clock.pass_(7)
+    assert [heard_of(board, job)["listening"] for job in ("1", "2", "new")] == [7, 107, 7]
+    board.lost()
+    clock.pass_(1)
+    assert [heard_of(board, job)["listening"] for job in ("1", "2", "new")] == [1, 1, 1]
+
+
+def test_addresses_that_are_forgotten_may_be_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dljob_operator.engine.progress.board._MOST_ADDRESSES", 2)
+    clock = Clock()
+    board = ProgressBoard(clock, clock.monotonic)
+    board.report(replace(reporter(), address="elsewhere"), Report(1))
+    for address in ("a", "b", "c"):
+        clock.pass_(10)
+        board.lost(address)
+    assert heard_of(board)["listening"] == 20
+
+
+def test_a_clock_that_is_set_makes_nothing_silent() -> None:
+    clock, seconds = Clock(), [0.0]
+    board = ProgressBoard(clock, lambda: seconds[0])
+    board.report(reporter(), Report(1))
+    clock.pass_(86_400)
+    assert (heard_of(board)["age"], heard_of(board)["listening"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_job_that_has_stalled_is_due_with_its_next_report(is_first: bool) -> None:
+    clock = Clock()
+    board = ProgressBoard(clock)
+    if is_first:
+        assert board.report(reporter(), Report(1))
+    clock.pass_(10)
+    again = replace(reporter("worker-1", is_first=is_first, written=BEGAN), is_stalled=True)
+    assert board.report(again, Report(1))
+    clock.pass_(4)
+    assert not board.report(again, Report(1)), "the status may not be written yet"
+    clock.pass_(1)
+    assert board.report(again, Report(1))

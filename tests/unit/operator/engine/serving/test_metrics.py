@@ -29,11 +29,15 @@ def ended_elsewhere(type_: str) -> dict[str, Any]:
     return {**job(), "status": {"conditions": [*conditions, {"type": type_, "status": "True"}]}}
 
 
+def stalls(status: str) -> dict[str, Any]:
+    return {**job(), "status": {"state": "Running", "conditions": [{"type": "Stalled", "status": status}]}}
+
+
 def counted(*changes: Change) -> dict[str, float]:
     metrics = Metrics(lambda: BEGAN)
     for change in changes:
         metrics.job_changed(KIND, change)
-    names = ("jobs_created", "jobs_deleted", "jobs_succeeded", "jobs_failed", "job_restarts")
+    names = ("jobs_created", "jobs_deleted", "jobs_succeeded", "jobs_failed", "job_restarts", "job_stalls")
     values = {name: metrics.registry.get_sample_value(f"dljob_{name}_total", LABELS) for name in names}
     return {name: value for name, value in values.items() if value}
 
@@ -57,6 +61,8 @@ def counted(*changes: Change) -> dict[str, float]:
         ([Change(job(), ended_elsewhere("Succeeded"))], {"jobs_succeeded": 1}),
         # over before it was seen at all
         ([Change(None, job("Failed"))], {"jobs_created": 1, "jobs_failed": 1}),
+        ([Change(job("Running"), stalls("True")), Change(stalls("True"), stalls("True"))], {"job_stalls": 1}),
+        ([Change(stalls("True"), stalls("False")), Change(stalls("False"), stalls("True"))], {"job_stalls": 1}),
         ([Change(job("Running", {"worker-0": 1}), job("Running", {"worker-0": 2, "job": 1}))], {"job_restarts": 2}),
         ([Change(job("Running", {"worker-0": 1}), job("Running", {"worker-0": 2}))], {"job_restarts": 1}),
         ([Change(job("Running", "odd"), job("Running", {"worker-0": 1, "worker-1": "odd"}))], {"job_restarts": 1}),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
 import urllib.error
 import urllib.request
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support.polling import until
 
 from dljob_operator.engine.progress.report import LARGEST, Report
 from dljob_operator.engine.progress.reporter import PodIdentity, Reporter
@@ -55,20 +58,26 @@ class Endpoint:
     def __init__(self, limits: HttpLimits = endpoint.LIMITS) -> None:
         self.tokens = Tokens()
         self.reports: list[tuple[str, Report]] = []
-        answers = endpoint.ProgressEndpoint(Identities(self.tokens), self._find, self._take)
-        self.server = HttpServer(("127.0.0.1", 0), answers.respond, _Loaded(KEY), limits)
+        self.addresses: set[str] = set()
+        self.lost: list[str] = []
+        answers = endpoint.ProgressEndpoint(Identities(self.tokens), self)
+        self.server = HttpServer(("127.0.0.1", 0), answers.respond, _Loaded(KEY), limits, self.report_lost)
         self.server.start()
         self.tls = ssl.create_default_context(cadata=KEY.authority)
         self.tls.verify_flags |= ssl.VERIFY_X509_STRICT  # the default from Python 3.13 on
 
-    def _find(self, pod: PodIdentity) -> Reporter | None:
+    def reporter_of(self, pod: PodIdentity) -> Reporter | None:
         if not pod.uid.startswith("pod-"):
             return None
         job = pod.uid.removeprefix("pod-")
         return Reporter(job, pod.namespace, "TFJob", f"job-{job}", f"p-{job}", "worker-0", "n", is_first=True)
 
-    def _take(self, reporter: Reporter, report: Report) -> None:
-        self.reports.append((f"{reporter.namespace}/{reporter.name}", report))
+    def report(self, given: Reporter, report: Report) -> None:
+        self.reports.append((f"{given.namespace}/{given.name}", report))
+        self.addresses.add(given.address)
+
+    def report_lost(self, address: str) -> None:
+        self.lost.append(address)
 
     def post(self, body: bytes = HALF, token: str | None = "team/pod-1", path: str = "/progress") -> tuple[int, Any]:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -175,5 +184,32 @@ def test_a_flood_from_one_address_is_cut() -> None:
             except (OSError, http.client.HTTPException):
                 codes.append(0)
         assert codes == [200] * 3 + [0] * 17
+        assert (here.addresses, here.lost) == ({"127.0.0.1"}, ["127.0.0.1"] * 17)
     finally:
         here.server.stop()
+
+
+@pytest.mark.parametrize("limits", [{"in_all": Rate(0.001, 1)}, {"connections": 1}])
+def test_a_report_that_a_limit_for_all_closes_may_be_of_any_job(limits: dict[str, Any]) -> None:
+    here = Endpoint(HttpLimits(body_bytes=LARGEST, **limits))
+    try:
+        with closing(socket.create_connection(("127.0.0.1", here.server.port), timeout=20)):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                here.post()
+            until(lambda: here.lost == [""])
+    finally:
+        here.server.stop()
+
+
+def test_a_report_of_which_the_pod_cannot_be_found_out_may_be_of_any_job(here: Endpoint) -> None:
+    here.tokens.fails = True
+    assert here.post()[0] == 503
+    assert here.lost == [""]
+
+
+def test_what_is_before_the_first_request_is_lost() -> None:
+    here = Endpoint()
+    here.server.stop()
+    server = endpoint.serve(Identities(here.tokens), here, ("127.0.0.1", 0), _Loaded(KEY))
+    server.stop()
+    assert here.lost == [""]
