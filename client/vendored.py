@@ -1,7 +1,7 @@
-"""Puts the pure modules that `dljob-operator convert` stands on into the package, as ``dljob.vendored``.
+"""Puts the operator's pure modules that the client uses into the package, as ``dljob.vendored``.
 
-hatchling runs it at each build, so the repository has them once. They are found by their imports, from
-``dljob_operator.convert`` on, and need nothing but PyYAML.
+hatchling runs it at each build, so the repository has them once. They are found by their imports, from ``FIRST`` on,
+and need nothing but PyYAML.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PLACE = "dljob/vendored"
-FIRST = "dljob_operator.convert"
+FIRST = ("dljob_operator.convert", "ansible_collections.dljob.operator.plugins.module_utils.shared.proxies")
+"""What `dljob convert` is made of, with the YAML of manifests; and which server is behind a proxy."""
 PACKAGES = {"dljob_operator": "src/dljob_operator", "ansible_collections.dljob.operator.plugins": "plugins"}
 """The packages of the operator, and their folders in the repository, whose last parts are the names of the copies."""
 DATA = "roles/*/vars/main.yml"
@@ -66,7 +67,7 @@ def write(repository: Path, into: Path) -> None:
 def modules(repository: Path) -> dict[str, Path]:
     """The modules that are copied: ``FIRST``, and all of ``PACKAGES`` that they import. Raises FileNotFoundError."""
     found: dict[str, Path] = {}
-    left = [FIRST]
+    left = [*FIRST]
     while left:
         name = left.pop()
         if name in found:

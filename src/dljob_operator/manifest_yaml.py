@@ -11,9 +11,9 @@ _FLOAT, _BOOL, _STR = (f"tag:yaml.org,2002:{name}" for name in ("float", "bool",
 _DIGITS = list("-+.0123456789")
 
 
-def write(document: Any) -> str:
-    """``document`` as YAML, with its keys in their order."""
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+def write(document: Any, *, allow_unicode: bool = True) -> str:
+    """``document`` as YAML, with its keys in their order; without ``allow_unicode`` in ASCII."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=allow_unicode, width=110)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.live_jobs import Cluster, v1_job, v1alpha1_job
+from support.live_jobs import UNTIL_ENDED, Cluster, shell_template, v1_job, v1alpha1_job
 
 
 def test_template_that_kubernetes_refuses(here: Cluster) -> None:
@@ -15,6 +15,27 @@ def test_template_that_kubernetes_refuses(here: Cluster) -> None:
     assert status["failure"]["reason"] == "RefusedByKubernetes"
     assert 'volumeMounts[0].name: Not found: "nowhere"' in status["reason"]
     here.wait_event("refused", "Warning", "MXJobFailed", "nowhere")
+    here.wait_pods(job.uid, lambda pods: not pods, "the pods that were made before the refusal are gone")
+
+
+def test_key_that_only_kubernetes_knows_to_be_wrong(here: Cluster) -> None:
+    """In a group of a TFJob the definition has the upper levels of a template only."""
+    group = shell_template(UNTIL_ENDED, None, "tensorflow")
+    group["spec"]["containers"][0]["livenessProbe"] = {"exec": {"commands": ["true"]}}
+    worker = {"replicas": 2, "restartPolicy": "Never", "template": shell_template(UNTIL_ENDED, None, "tensorflow")}
+    worker["groups"] = [{"name": "large", "replicas": 1, "template": group}]
+    job = here.create(
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "TFJob",
+            "metadata": {"name": "misspelled"},
+            "spec": {"tfReplicaSpecs": {"Worker": worker}},
+        }
+    )
+    status = job.wait_end()
+    assert status["failure"]["reason"] == "RefusedByKubernetes"
+    assert 'unknown field "spec.containers[0].livenessProbe.exec.commands"' in status["reason"]
+    here.wait_event("misspelled", "Warning", "TFJobFailed", "exec.commands")
     here.wait_pods(job.uid, lambda pods: not pods, "the pods that were made before the refusal are gone")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from support.reporting_program import reporting_job
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "dljob-operator"
+IDLE_MEMORY = 220
+"""MiB at most."""
 
 pytestmark = pytest.mark.exclusive
 """Undeploying takes the definitions away, and with them every job in the cluster."""
@@ -82,6 +85,13 @@ def left_of_it(kubectl: Kubectl, what: str) -> list[str]:
     return [*ours, *(one for one in found if re.search(r"(dl|mx|tf|caffe2|pytorch|jax|paddle|xgboost|mpi)jobs\.", one))]
 
 
+def memory(kubectl: Kubectl) -> float:
+    """MiB of the processes of the operator's pod; pages that they share count once, and no page cache does."""
+    script = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null; true"  # one may end meanwhile
+    said = kubectl.run("-n", NAMESPACE, "exec", f"deployment/{NAME}", "--", "sh", "-c", script)
+    return sum(map(int, re.findall(r"^Pss: +([0-9]+) kB$", said, re.MULTILINE))) / 1024
+
+
 @pytest.fixture(scope="class")
 def deployed(settings: Settings, kubectl: Kubectl) -> Iterator[DeployedOperator]:
     with DeployedOperator(settings) as operator:
@@ -94,6 +104,18 @@ class TestKustomize:
     def test_a_job_runs(self, deployed: DeployedOperator, cluster: Path, namespace: str) -> None:
         run_the_example(cluster, namespace)
         assert "forbidden" not in deployed.log()
+
+    def test_its_memory_when_it_is_idle(self, deployed: DeployedOperator, kubectl: Kubectl) -> None:
+        """After the job of the test before: its workers have worked. docs/scaling.md has the figure."""
+        samples = [memory(kubectl)]
+
+        def is_idle() -> bool:
+            time.sleep(2)
+            samples.append(memory(kubectl))
+            return abs(samples[-1] - samples[-2]) < 1
+
+        until(is_idle)
+        assert 0 < samples[-1] < IDLE_MEMORY, f"the operator's pod has {samples[-1]:.0f} MiB when idle"
 
     def test_the_pod_has_no_rights_that_it_does_not_need(self, deployed: DeployedOperator, kubectl: Kubectl) -> None:
         (pod,) = json.loads(kubectl.run("-n", NAMESPACE, "get", "pods", "-o", "json"))["items"]

@@ -92,8 +92,12 @@ class _Server(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
 
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
 @contextmanager
-def scripted(respond: Callable[[Exchange], None]) -> Iterator[ScriptedServer]:
+def scripted(respond: Callable[[Exchange], None], host: str = "127.0.0.1") -> Iterator[ScriptedServer]:
     """Serve on a port of its own; `respond` is called for each request, on a thread of its own."""
     closing = threading.Event()
 
@@ -119,8 +123,8 @@ def scripted(respond: Callable[[Exchange], None]) -> Iterator[ScriptedServer]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with _Server(("127.0.0.1", 0), Handler) as listening:
-        server = ScriptedServer(f"http://127.0.0.1:{listening.server_port}")
+    with (_Server6 if ":" in host else _Server)((host, 0), Handler) as listening:
+        server = ScriptedServer(f"http://{f'[{host}]' if ':' in host else host}:{listening.server_port}")
         threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()  # seconds to shut down
         try:
             yield server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pycurl
 
-from dljob import decoding
+from dljob import decoding, shared
 from dljob.config import Config, Credentials, ExecPlugin
 from dljob.errors import ApiError, ConfigError, ConnectionFailed, DljobError
 
@@ -78,6 +79,7 @@ class Api:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self._proxy = config.proxy or shared.module(shared.PROXIES).proxy_for(config.server, os.environ) or ""
         self._idle: list[pycurl.CurlMulti] = []
 
     def get(self, path: str, **query: str | int) -> Any:
@@ -215,6 +217,8 @@ class Api:
         for option, value in (
             (pycurl.CUSTOMREQUEST, request.method),
             (pycurl.URL, url),
+            (pycurl.PROXY, self._proxy),
+            (pycurl.NOPROXY, ""),  # libcurl's own reading of the environment is not kubectl's
             (pycurl.HTTPHEADER, headers),
             (pycurl.NOSIGNAL, 1),
             (pycurl.CONNECTTIMEOUT, _CONNECT_SECONDS),
@@ -232,8 +236,6 @@ class Api:
                 handle.setopt(pycurl.ACCEPT_ENCODING, "gzip")
         if who.basic:
             handle.setopt(pycurl.USERPWD, who.basic)
-        if config.proxy:
-            handle.setopt(pycurl.PROXY, config.proxy)
         if config.server.startswith("https"):
             _secure(handle, config, who)
         return handle

@@ -590,28 +590,32 @@ def _follow(client: Client, job: JobView) -> JobView:
 def _manifests(name: str) -> list[dict[str, Any]]:
     import yaml
 
+    from dljob import shared
     from dljob.errors import Refused
 
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        documents = [one for one in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if one]
+        found = list(shared.module(shared.MANIFEST_READER).read_objects(text))
     except (OSError, ValueError, yaml.YAMLError) as e:
         raise Refused(f"{name} cannot be read: {' '.join(str(e).split())}") from None
-    if not documents or not all(isinstance(one, dict) for one in documents):
+    if not found:
         raise Refused(f"{name} has no manifest.")
-    for one in documents:
-        _check_kind(name, one)
-    return documents
+    for number, one in found:
+        _check(f"{name}: document {number}", one)
+    return [one for _, one in found]
 
 
-def _check_kind(name: str, manifest: dict[str, Any]) -> None:
+def _check(where: str, manifest: dict[str, Any]) -> None:
     from dljob.errors import Refused
     from dljob.kinds import UnknownKind, kind_of
 
     try:
-        kind_of(manifest)
+        kind = kind_of(manifest)
     except UnknownKind as e:
-        raise Refused(f"{name}: {e}.") from None
+        raise Refused(f"{where}: {e}.") from None
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        raise Refused(f"{where}: The manifest of a {kind.kind} has no metadata.name.")
 
 
 def _diff(before: Any, after: Any) -> Iterator[str]:

@@ -42,7 +42,8 @@ class Config:
     tls_server_name: str = ""
     insecure: bool = False
     proxy: str = ""
-    """An address, also of a SOCKS5 proxy; "" for the environment's (HTTPS_PROXY, NO_PROXY)."""
+    """An address, also of a SOCKS5 proxy, for every server; "" for what the environment says (HTTPS_PROXY, NO_PROXY),
+    never for loopback."""
     headers: tuple[str, ...] = ()
     """Of impersonation."""
     credentials: Callable[[], Credentials] = field(default=Credentials, repr=False)

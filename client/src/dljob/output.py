@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from dljob import shared
 from dljob.account import CPU
 from dljob.errors import NotCreated
 from dljob.events import event_rows
@@ -164,9 +165,8 @@ def structured(data: Any, form: str) -> str:
     try:
         if form == "json":
             return json.dumps(data, indent=2)
-        import yaml  # here: few commands need it
-
-        return str(yaml.safe_dump(data, sort_keys=False, width=120)).rstrip()
+        writer = shared.module(shared.MANIFEST_WRITER)  # here: few commands need it
+        return str(writer.write(data, allow_unicode=False)).removesuffix("\n")
     except RecursionError:
         return json.dumps(data)  # YAML too
 

@@ -31,6 +31,7 @@ _INT = re.compile(
 _BASES = {"x": 16, "b": 2, "o": 8, "d": 10}
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LEAST, _MOST = -(2**63), 2**64 - 1
+_NEEDED = "it needs apiVersion, kind and metadata"
 
 
 def read(text: str) -> list[Any]:
@@ -41,16 +42,20 @@ def read(text: str) -> list[Any]:
 def read_objects(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each object with the number of its document, from 1; those of a ``List`` one by one.
 
-    Raises yaml.YAMLError, and ValueError for a document that is no object.
+    Raises yaml.YAMLError, and ValueError for a document or an item that is no object. An empty one is skipped.
     """
     for number, document in enumerate(read(text), 1):
         if document is None:
             continue
         if not isinstance(document, dict):
-            raise ValueError(f"document {number} is no object: it needs apiVersion, kind and metadata")
+            raise ValueError(f"document {number} is no object: {_NEEDED}")
         items = document.get("items")
         if document.get("kind") == "List" and isinstance(items, list):
-            yield from ((number, item) for item in items if isinstance(item, dict))
+            for position, item in enumerate(items, 1):
+                if not isinstance(item, dict | None):
+                    raise ValueError(f"document {number}: item {position} of the List is no object: {_NEEDED}")
+                if item is not None:
+                    yield number, item
         else:
             yield number, document
 

@@ -13,9 +13,19 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE, Writer
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import Deletion, Plan
-from support.builders import MPI, MXNET, NOW, mpijob, mxjob, stamp
-from support.fake_api_server import Admission, Call, FakeApiServer, FakeRestClient, Response, forbidden, pod_quota
+from support.builders import MPI, MXNET, NOW, TENSORFLOW, Resource, grouped, mpijob, mxjob, stamp, tfjob
+from support.fake_api_server import (
+    Admission,
+    Call,
+    FakeApiServer,
+    FakeRestClient,
+    Response,
+    failure,
+    forbidden,
+    pod_quota,
+)
 from support.recording_api import Api, context_of
 
 QUOTA = ApiError(403, "Forbidden", "exceeded quota: q, requested: pods=1, used: pods=10, limited: pods=10")
@@ -233,3 +243,40 @@ def test_what_limits_the_pods_of_a_namespace_limits_those_of_its_jobs(
     for pod in created.values():
         assert pod["spec"].items() >= POWERS.items()
         assert OF_NODE in pod["spec"]["volumes"]
+
+
+MISSPELLED: Any = {"exec": {"commands": ["true"]}}
+
+
+def strict_decoding(call: Call, server: FakeApiServer) -> Response | None:
+    """The API server's refusal of the one unknown field that a pod has here, where the client asks for it."""
+    if call.plural != "pods" or call.query.get("fieldValidation") != "Strict":
+        return None
+    if call.body["spec"]["containers"][0].get("livenessProbe") != MISSPELLED:
+        return None
+    field = "spec.containers[0].livenessProbe.exec.commands"
+    text = f'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "{field}"'
+    return failure(400, "BadRequest", text)
+
+
+@pytest.mark.parametrize(
+    ("job", "framework"),
+    [
+        pytest.param(tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2), TENSORFLOW, id="TFJob"),
+        pytest.param(mxjob("digits").v1().workers(2).resource(), MXNET, id="MXJob"),
+    ],
+)
+def test_an_unknown_key_that_the_schema_of_a_group_lets_through_fails_the_job(
+    job: Resource, framework: Framework
+) -> None:
+    server, key = FakeApiServer(), ("default", f"{job['kind'].lower()}s")
+    server.admission.append(strict_decoding)
+    server.add(key, grouped(job, "Worker", large=(1, {"livenessProbe": MISSPELLED})))
+    name = job["metadata"]["name"]
+    client = FakeRestClient(server)
+    for _ in range(3):
+        reconcile(Context(client, Reader(client, None), clock=lambda: NOW), server.objects[key][name], framework)
+    status = server.objects[key][name]["status"]
+    assert (status["state"], status["failure"]["reason"]) == ("Failed", "RefusedByKubernetes")
+    assert 'unknown field "spec.containers[0].livenessProbe.exec.commands"' in status["reason"]
+    assert server.objects.get(("default", "pods"), {}) == {}, "those that were made before are gone"

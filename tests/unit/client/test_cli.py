@@ -13,6 +13,7 @@ import yaml
 from dljob import cli, completion, output, view
 from hypothesis import given
 from hypothesis import strategies as st
+from support import plain_scalars
 
 from .conftest import PTJS, Cluster
 from .test_client import MANIFEST, refuse_creation
@@ -228,6 +229,65 @@ def test_nothing_is_created_where_one_manifest_is_refused(
     file.write_text(yaml.safe_dump_all([MANIFEST, {"apiVersion": "v1", "kind": "Pod"}]))
     assert "v1 Pod is no kind" in run(capsys, "submit", "-f", str(file))[2]
     assert PTJS not in cluster.fake.objects
+
+
+def test_submit_reads_a_manifest_as_kubectl_does(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cluster.served.add("v1/mxjobs")
+    file = tmp_path / "job.yaml"
+    file.write_text(plain_scalars.MANIFEST)
+    assert run(capsys, "submit", "-f", str(file)) == (0, "mxjobs.kubeflow.org/first created\n", "")
+    sent = [one for one in cluster.requests if one.method == "PATCH"]
+    for one in sent:
+        assert one.body["metadata"]["annotations"] == plain_scalars.ANNOTATIONS
+        assert json.dumps(one.body["spec"]) == plain_scalars.SPEC
+    assert len(sent) == 2, "the check, and the creation"
+
+
+def test_submit_takes_documents_and_the_items_of_lists(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    first, second, third = ({**MANIFEST, "metadata": {"name": name}} for name in ("a", "b", "c"))
+    items = {"apiVersion": "v1", "kind": "List", "items": [second, None, third]}
+    file = tmp_path / "jobs.yaml"
+    file.write_text(f"---\n{yaml.safe_dump(first)}---\n# nothing\n---\n{json.dumps(items)}\n---\n")
+    code, out, err = run(capsys, "submit", "-f", str(file), "-o", "name")
+    assert (code, out.split(), err) == (0, [f"pytorchjobs.kubeflow.org/{name}" for name in "abc"], "")
+
+
+def test_the_last_of_two_equal_keys_holds(cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """As for kubectl, which sends no warning."""
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{yaml.safe_dump(MANIFEST)}metadata: {{name: other, name: last}}\n")
+    assert run(capsys, "submit", "-f", str(file)) == (0, "pytorchjobs.kubeflow.org/last created\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no manifest"),
+        ("---\n# nothing\n", "has no manifest"),
+        ("kind: List\nitems: []\n", "has no manifest"),
+        ("kind: List\nitems: [3]\n", "document 1: item 1 of the List is no object"),
+        ("kind: List\nitems: 3\n", "document 1: None List is no kind"),
+        ("{job}---\n- 1\n", "document 2 is no object: it needs apiVersion, kind and metadata"),
+        ("{job}---\n{}\n", "document 2: None None is no kind"),
+        ("{job}---\nmetadata: [\n", "cannot be read: while parsing"),
+        ("{job}x: .inf\n", "quote it if it is a string"),
+        ("{job}null: 1\n", "a key that is null"),
+        ("{job}metadata: text\n", "has no metadata.name"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text.replace("{job}", yaml.safe_dump(MANIFEST)))
+    code, out, err = run(capsys, "submit", "-f", str(file))
+    assert (code, out, err.count("\n")) == (cli.ERROR, "", 1)
+    assert err.startswith("error: ") and said in err
+    assert cluster.requests == []
 
 
 @pytest.mark.parametrize(("type_", "code"), [("Succeeded", 0), ("Failed", cli.JOB_FAILED)])

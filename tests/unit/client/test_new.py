@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.manifest_yaml import read
 from dljob import cli, new
 from dljob.new import FRAMEWORKS, Plan, manifest
 from dljob.output import structured
@@ -120,3 +121,34 @@ def test_the_frameworks_of_the_command_line_are_all() -> None:
 
     assert cli.FRAMEWORKS == FRAMEWORKS
     assert set(FRAMEWORKS) == {kind.framework for kind in ALL if kind.framework}
+
+
+TEXTS = (
+    "y",
+    "n",
+    "on",
+    "1e-3",
+    "1_000",
+    "08",
+    "0o17",
+    "12:30",
+    "2024-01-15",
+    "1.",
+    "~",
+    "",
+    " a",
+    "a\nb",
+    "é\x1b[2J",
+    "a\n\n",
+)
+
+
+def test_texts_stay_texts_for_whom_reads_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also for kubectl, to which an unquoted y is a truth value, and 1e-3 a number."""
+    variables = [word for text in TEXTS for word in ("--env", f"V={text}")]
+    words = ("new", "jax", "--image", "i", *variables, "--", *(text for text in TEXTS))
+    code, out, _ = run(capsys, *words)
+    (job,) = read(out)
+    (container,) = job["spec"]["jaxReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    assert (code, container["command"]) == (0, [*TEXTS])
+    assert out.isascii() and "\x1b" not in out

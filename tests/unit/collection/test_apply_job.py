@@ -12,18 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from devtools.build.collection.environment import COLLECTIONS, environ
+from support import plain_scalars
 from support.scripted_server import Exchange, ScriptedServer, scripted
 
 ROOT = Path(__file__).resolve().parents[3]
-FIRST = """\
-# the values are strings to kubectl; to PyYAML a date, a number, and a number
-apiVersion: kubeflow.org/v1
-kind: MXJob
-metadata:
-  name: first
-  annotations: {since: 2024-01-15, at: 12:30, quoted: "12:30", run: '0644', template: "{{ 6 * 7 }}"}
-spec: {mode: 0644, rate: 1e-3, size: 10.0, on: yes}
-"""
+FIRST = plain_scalars.MANIFEST
 SECOND = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: second, namespace: ml}\nspec: {}\n"
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
 
@@ -105,14 +98,8 @@ def test_a_manifest_is_read_as_kubectl_reads_it(playing: Playing, tmp_path: Path
     (sent,) = playing.written
     assert sent.path == "/apis/kubeflow.org/v1/namespaces/default/mxjobs/first"
     assert sent.query["fieldValidation"] == "Strict"
-    assert sent.body["metadata"]["annotations"] == {
-        "since": "2024-01-15",
-        "at": "12:30",
-        "quoted": "12:30",
-        "run": "0644",
-        "template": "{{ 6 * 7 }}",
-    }
-    assert json.dumps(sent.body["spec"]) == '{"mode": 420, "rate": 0.001, "size": 10, "true": true}'
+    assert sent.body["metadata"]["annotations"] == plain_scalars.ANNOTATIONS
+    assert json.dumps(sent.body["spec"]) == plain_scalars.SPEC
     assert result["changed"]
     (job,) = result["jobs"]
     assert job == {"resource": sent.body, "role": "dljob.operator.mxnet"}

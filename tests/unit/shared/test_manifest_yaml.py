@@ -108,10 +108,12 @@ def test_a_key_that_is_null_is_refused() -> None:
 
 
 def test_the_objects_of_several_documents() -> None:
-    text = "---\na: 1\n---\n# nothing\n---\nkind: List\nitems: [{b: 2}, {c: 12:30}]\n"
+    text = "---\na: 1\n---\n# nothing\n---\nkind: List\nitems: [{b: 2}, null, {c: 12:30}]\n"
     assert list(read_objects(text)) == [(1, {"a": 1}), (3, {"b": 2}), (3, {"c": "12:30"})]
 
 
 def test_a_document_that_is_no_object() -> None:
     with pytest.raises(ValueError, match="document 2 is no object: it needs apiVersion, kind and metadata"):
         list(read_objects("a: 1\n---\n- 1\n"))
+    with pytest.raises(ValueError, match="document 2: item 3 of the List is no object: it needs apiVersion"):
+        list(read_objects("a: 1\n---\nkind: List\nitems: [{b: 1}, null, 3]\n"))
