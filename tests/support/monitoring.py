@@ -79,6 +79,9 @@ class Operator:
         self.registry = self._metrics.registry
         self.registry.register(ProgressMetrics(board))
         self._changed(None, self._job("running", "Running"))
+        waits = self._job("waits", "Running")
+        waits["status"] |= {"conditions": [], "reason": "exceeded quota"}
+        self._changed(None, waits)
         self.work()
 
     def work(self) -> None:
@@ -112,7 +115,14 @@ class Operator:
             "usage": {
                 "resourceSeconds": {_GPU: 3600 * grown},
                 "seconds": {"running": 3600 * grown, "restarting": 60 * grown},
-                "interruptions": [{"cause": "Failure", "count": grown, "seconds": 60 * grown}],
+                "interruptions": [
+                    {
+                        "cause": "Failure",
+                        "count": grown,
+                        "seconds": 60 * grown,
+                        "resourceSeconds": {_GPU: 480 * grown},
+                    }
+                ],
                 "held": {_GPU: 8},
             },
         }

@@ -82,7 +82,7 @@ def test_each_alert_is_tested_by_name() -> None:
 def test_accelerators_are_those_of_the_operator() -> None:
     alternatives = "(" + "|".join(ACCELERATORS) + ")"
     using = [one for one in EXPRESSIONS.values() if "resource=~" in one]
-    assert len(using) == 3
+    assert len(using) == 4
     assert all(f'resource=~".*{alternatives}.*"' in one for one in using)
 
 

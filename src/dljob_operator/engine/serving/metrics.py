@@ -4,6 +4,7 @@
     dljob_job_restarts_total, dljob_job_stalls_total
                                 {namespace, kind}           since this process started, without older jobs
     dljob_jobs                  {namespace, kind, state}    existing jobs by status.state ("" without one)
+    dljob_jobs_waiting          {namespace, kind, cause}    those that wait: Queue, Quota, Node, Image ... (see `waits`)
     dljob_reconciles_total      {kind, result}              jobs reconciled, result "ok" or "failed"
     dljob_runs_total            {kind}                      runs of a role; one may reconcile many jobs
     dljob_run_seconds           {kind}                      a histogram of their durations
@@ -20,6 +21,8 @@ with --usage on also, of the accounts in the statuses of jobs
     dljob_job_phase_seconds_total          {namespace, kind, phase}      queued, starting, running ...
     dljob_job_interruptions_total          {namespace, kind, cause}      Startup, Disruption, Failure, Stall ...
     dljob_job_interruption_seconds_total   {namespace, kind, cause}
+    dljob_job_interruption_resource_seconds_total
+                                           {namespace, kind, cause, resource}   what the job held meanwhile
     dljob_job_held_resources               {namespace, kind, resource}   what the pods of existing jobs hold now
 
 whose counters grow when a status is written: a job that runs undisturbed for days adds them at its next change. `kind`,
@@ -52,6 +55,7 @@ from dljob_operator.engine.cache.predicates import Change, uid_of
 from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.serving.job_times import JobTimes
 from dljob_operator.engine.serving.usage_metrics import UsageMetrics
+from dljob_operator.engine.serving.waits import cause_of
 from dljob_operator.engine.statuses import end_of, status_of, true_conditions
 
 CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED, STALLED = (
@@ -84,6 +88,8 @@ _TRAINING_OPERATOR = {
 }
 """The names of the counters of jobs, by event."""
 
+_Labels = tuple[str, str, str, str]
+"""Of a job: namespace, kind, state, and what it waits for."""
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds. A run that changes nothing is below the first bucket, one with a thousand replicas near the tenth."""
 
@@ -102,8 +108,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._now = now
         self._began = self._seconds_now()
-        self._jobs_there: dict[tuple[str, str], tuple[str, str, str]] = {}
-        self._labels: dict[tuple[str, str, str], tuple[str, str, str]] = {}
+        self._jobs_there: dict[tuple[str, str], _Labels] = {}
+        self._labels: dict[_Labels, _Labels] = {}
 
         def counter(name: str, text: str, labels: Iterable[str]) -> Counter:
             return Counter(name, text, labels, registry=self.registry)
@@ -135,7 +141,8 @@ class Metrics:
         if change.new is None:
             self._jobs_there.pop(key, None)
         else:
-            labels = namespace, kind, str(status_of(change.new).get("state") or "")
+            status = status_of(change.new)
+            labels = namespace, kind, str(status.get("state") or ""), cause_of(status)
             self._jobs_there[key] = self._labels.setdefault(labels, labels)
         self._usage.job_changed(namespace, key, change)
         is_new = self._is_new(change)
@@ -188,7 +195,7 @@ def _events(change: Change, *, is_new: bool) -> Iterator[tuple[str, int]]:
 class _CurrentJobs(Collector):
     """The gauges that are computed at each scrape."""
 
-    def __init__(self, tally: Callable[[], Tally[tuple[str, str, str]]], waiting: Callable[[], int]) -> None:
+    def __init__(self, tally: Callable[[], Tally[_Labels]], waiting: Callable[[], int]) -> None:
         self._tally = tally
         self._waiting = waiting
 
@@ -198,9 +205,16 @@ class _CurrentJobs(Collector):
 
     def collect(self) -> Iterator[Metric]:
         there = GaugeMetricFamily("dljob_jobs", "Jobs that there are", labels=("namespace", "kind", "state"))
-        for labels, count in sorted(self._tally().items()):
-            there.add_metric(labels, count)
-        yield there
+        waits = GaugeMetricFamily("dljob_jobs_waiting", "Jobs that wait", labels=("namespace", "kind", "cause"))
+        states, causes = Tally[tuple[str, str, str]](), Tally[tuple[str, str, str]]()
+        for (namespace, kind, state, cause), count in self._tally().items():
+            states[namespace, kind, state] += count
+            if cause:
+                causes[namespace, kind, cause] += count
+        for family, tally in ((there, states), (waits, causes)):
+            for labels, count in sorted(tally.items()):
+                family.add_metric(labels, count)
+            yield family
         yield GaugeMetricFamily("dljob_queue_jobs", "Jobs that wait for a run", value=self._waiting())
 
 

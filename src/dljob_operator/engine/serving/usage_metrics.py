@@ -27,13 +27,16 @@ class UsageMetrics(Collector):
     """Counts what the accounts of jobs grow by. It is safe to use from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def counter(name: str, text: str, label: str) -> Counter:
-            return Counter(f"dljob_job_{name}", text, ("namespace", "kind", label), registry=registry)
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"dljob_job_{name}", text, ("namespace", "kind", *labels), registry=registry)
 
         self._resources = counter("resource_seconds", "Core, GiB and device seconds of the pods of jobs", "resource")
         self._phases = counter("phase_seconds", "Seconds that jobs spent in each phase", "phase")
         self._interruptions = counter("interruptions", "Times at which not all replicas of a job ran", "cause")
         self._lost = counter("interruption_seconds", "Seconds of these", "cause")
+        self._lost_resources = counter(
+            "interruption_resource_seconds", "What jobs held in these seconds, times seconds", "cause", "resource"
+        )
         self._lock = threading.Lock()
         self._names: set[str] = set()
         self._held: dict[Key, tuple[str, Mapping[str, float]]] = {}
@@ -52,9 +55,14 @@ class UsageMetrics(Collector):
             return
         before = account_in(change.old)
         for counter, name in ((self._resources, "resourceSeconds"), (self._phases, "seconds")):
-            _grow(counter, namespace, key[0], *(self._named(one.get(name)) for one in (before, after)))
+            _grow(counter, (namespace, key[0]), *(self._named(one.get(name)) for one in (before, after)))
         for counter, name in ((self._interruptions, "count"), (self._lost, "seconds")):
-            _grow(counter, namespace, key[0], *(self._named(_by_cause(one, name)) for one in (before, after)))
+            _grow(counter, (namespace, key[0]), *(self._named(_by_cause(one, name)) for one in (before, after)))
+        held_before = _by_cause(before, "resourceSeconds")
+        for cause, amounts in _by_cause(after, "resourceSeconds").items():
+            (label,) = self._named({cause: 1})
+            were, are = (self._named(one) for one in (held_before.get(cause), amounts))
+            _grow(self._lost_resources, (namespace, key[0], label), were, are)
 
     def _named(self, value: Any) -> dict[str, float]:
         """The numbers by name, those of further names than a label may have as one."""
@@ -86,10 +94,10 @@ class UsageMetrics(Collector):
         yield found
 
 
-def _grow(counter: Counter, namespace: str, kind: str, before: Mapping[str, float], after: Mapping[str, float]) -> None:
+def _grow(counter: Counter, labels: tuple[str, ...], before: Mapping[str, float], after: Mapping[str, float]) -> None:
     for name, amount in after.items():
         if (more := amount - before.get(name, 0.0)) > 0:
-            counter.labels(namespace, kind, name).inc(more)
+            counter.labels(*labels, name).inc(more)
 
 
 def _by_cause(account: Mapping[str, Any], name: str) -> dict[str, Any]:

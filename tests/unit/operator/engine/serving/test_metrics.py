@@ -158,6 +158,21 @@ def test_what_there_is_is_counted_at_each_look() -> None:
     assert found == {"": 1, "Running": None, "Failed": 1}
 
 
+def test_jobs_that_wait_are_counted_by_cause() -> None:
+    metrics = Metrics()
+    metrics.watch(lambda: 0)
+    for number, reason in enumerate(["exceeded quota: a", "exceeded quota: b", "", "Waits in the queue team"]):
+        one = job("Running")
+        one["metadata"]["uid"], one["status"]["reason"] = str(number), reason
+        metrics.job_changed(KIND, Change(None, one))
+
+    def waiting(cause: str) -> float | None:
+        return metrics.registry.get_sample_value("dljob_jobs_waiting", {**LABELS, "cause": cause})
+
+    assert [waiting(cause) for cause in ("Quota", "Queue", "Other")] == [2, 1, None]
+    assert metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": "Running"}) == 4
+
+
 def test_a_run_for_many_jobs_is_one_run() -> None:
     metrics = Metrics()
     metrics.ran(KIND, 0.02)

@@ -17,7 +17,9 @@ def job(gpu: float = 0, running: float = 0, failures: int = 0, held: float = 0, 
     usage = {
         "resourceSeconds": {GPU: gpu, "cpu": gpu / 2},
         "seconds": {"running": running},
-        "interruptions": [{"cause": "Failure", "count": failures, "seconds": 10 * failures}],
+        "interruptions": [
+            {"cause": "Failure", "count": failures, "seconds": 10 * failures, "resourceSeconds": {GPU: 80 * failures}}
+        ],
         "held": {GPU: held},
         **more,
     }
@@ -35,8 +37,7 @@ def values(*changes: Change, keys: tuple[str, ...] = ("1",)) -> dict[tuple[str, 
         if not sample.name.endswith("_created"):
             labels = dict(sample.labels)
             assert (labels.pop("namespace"), labels.pop("kind")) == ("lab", KIND)
-            (label,) = labels.values()
-            found[sample.name.removeprefix("dljob_job_"), label] = sample.value
+            found[sample.name.removeprefix("dljob_job_"), " ".join(labels.values())] = sample.value
     return found
 
 
@@ -47,6 +48,7 @@ def test_an_account_that_grows() -> None:
         ("phase_seconds_total", "running"): 40,
         ("interruptions_total", "Failure"): 2,
         ("interruption_seconds_total", "Failure"): 20,
+        ("interruption_resource_seconds_total", f"Failure {GPU}"): 160,
         ("held_resources", GPU): 8,
     }
 
