@@ -17,7 +17,8 @@ url, token, authority = (os.environ.get("KUBEFLOW_TRAINER_SERVER_" + name) for n
 context = ssl.create_default_context(cafile=authority)
 
 def report(percent):
-    body = json.dumps({"trainerStatus": {"progressPercentage": percent}}).encode()
+    status = {"progressPercentage": percent, "estimatedRemainingSeconds": 100 - percent}
+    body = json.dumps({"trainerStatus": status}).encode()
     headers = {"Authorization": "Bearer " + open(token).read()}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=5, context=context) as answer:
@@ -34,7 +35,8 @@ while not report(100):
     time.sleep(1)
 """
 IMAGE = "dljob/pytorch-digits:1"
-Start = Callable[[str], ProbedOperator]
+Start = Callable[..., ProbedOperator]
+"""Gets the name of the operator's folder, and further options of ``dljob-operator run``."""
 
 
 def reached_by_pods(own: Cluster, tmp_path: Path) -> Start:
@@ -46,11 +48,11 @@ def reached_by_pods(own: Cluster, tmp_path: Path) -> Start:
     host = own_address(next(one.address for one in node.status.addresses if one.type == "InternalIP"))
     address = f"{host}:{free_port(host)}"
 
-    def operator(name: str) -> ProbedOperator:
+    def operator(name: str, *more: str) -> ProbedOperator:
         folder = tmp_path / name
         folder.mkdir()
         reached = (f"--progress-url=https://{address}", f"--progress-bind-address={address}")
-        options = ("--namespace", own.namespace, "--progress", "on", "--usage", "on", *reached)
+        options = ("--namespace", own.namespace, "--progress", "on", "--usage", "on", *reached, *more)
         return ProbedOperator(own.kubeconfig, folder, options)
 
     return operator

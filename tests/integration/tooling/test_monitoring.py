@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.base.settings import cache_dir_from
 from devtools.testbed.offline.prometheus import Prometheus, prometheus
-from devtools.testbed.operator import free_port
 from support import monitoring
-from support.polling import until
+from support.prometheus import Server, scraping
 
 from dljob_operator.engine.serving.metrics_server import serve_metrics
-
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""No proxy for this host."""
 
 
 @pytest.fixture(scope="module")
@@ -64,63 +55,19 @@ def test_the_tests_notice_alerts_that_fire_never_or_always(programs: Prometheus,
     assert [name for name in monitoring.of_alerts() if name not in done.stdout + done.stderr] == []
 
 
-class Server:
-    """Prometheus on this host."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    def query(self, expression: str) -> list[Any]:
-        """The series of an expression now. Raises URLError, or HTTPError for one that Prometheus refuses."""
-        arguments = urllib.parse.urlencode({"query": expression})
-        with DIRECT.open(f"http://{self._address}/api/v1/query?{arguments}", timeout=30) as response:
-            answer = json.load(response)
-        assert answer["status"] == "success" and not answer.get("warnings"), answer
-        return list(answer["data"]["result"])
-
-    def samples(self) -> int:
-        """How many samples Prometheus has of a metric of the operator."""
-        try:
-            found = self.query("count_over_time(dljob_queue_jobs[1h])")
-        except OSError:
-            return 0
-        return int(found[0]["value"][1]) if found else 0
-
-
 @pytest.fixture(scope="module")
 def server(programs: Prometheus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """With samples of an operator from before and after jobs have ended."""
     operator = monitoring.Operator()
-    folder = tmp_path_factory.mktemp("prometheus")
-    address = f"127.0.0.1:{free_port()}"
     serving = serve_metrics(operator.registry, "127.0.0.1:0")
     assert serving is not None
-    with ExitStack() as stack:
-        stack.callback(serving.stop)
-        config = folder / "prometheus.yml"
-        scrape = {
-            "job_name": "dljob-operator",
-            "honor_labels": True,
-            "static_configs": [{"targets": [f"127.0.0.1:{serving.port}"]}],
-        }
-        text = yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": [scrape]})
-        config.write_text(text, encoding="utf-8")
-        command = [
-            str(programs.server), f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address={address}", "--log.level=warn",
-        ]  # fmt: skip
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
-        try:
-            found = Server(address)
-            until(lambda: found.samples() >= 2, pause=0.2)
+    try:
+        with scraping(programs, tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{serving.port}") as found:
             operator.work()
-            seen = found.samples()
-            until(lambda: found.samples() >= seen + 2, pause=0.2)
+            found.wait_samples()
             yield found
-        finally:
-            process.terminate()
-            process.wait(30)
+    finally:
+        serving.stop()
 
 
 @pytest.mark.parametrize("expression", monitoring.of_alerts().values(), ids=monitoring.of_alerts())

@@ -1,0 +1,75 @@
+"""The dashboard and the alerts with a real Prometheus that scrapes a real operator, while jobs run, wait and end."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import cache_dir_from
+from devtools.testbed.offline.prometheus import Prometheus, prometheus
+from devtools.testbed.operator import free_port
+from support import monitoring
+from support.live_jobs import Cluster
+from support.polling import until
+from support.prometheus import Server, scraping
+from support.reporting_program import reached_by_pods, reporting_job
+
+NEEDS_GPUS = "resource=~"
+
+
+@pytest.fixture
+def programs() -> Prometheus:
+    try:
+        return prometheus(cache_dir_from(os.environ))
+    except ClusterError as error:
+        pytest.skip(f"Prometheus cannot be had here: {error}")
+
+
+def ending(name: str, command: str, **resources: Any) -> dict[str, Any]:
+    manifest = copy.deepcopy(reporting_job(name))
+    (container,) = manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"]
+    container |= {"image": "dljob/shell:1", "command": ["sh", "-c", command], "resources": resources}
+    return manifest
+
+
+def shows(server: Server, expression: str) -> bool:
+    return any(one["value"][1] != "NaN" for one in server.query(expression))
+
+
+def test_each_panel_shows_real_jobs(own: Cluster, programs: Prometheus, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    start = reached_by_pods(own, tmp_path)
+    folder = tmp_path / "prometheus"
+    folder.mkdir()
+    with (
+        start("operator", f"--metrics-bind-address={address}"),
+        scraping(programs, folder, address) as server,
+    ):
+        reports = own.create(reporting_job())
+        waits = own.create(ending("waits", "exit 0", requests={"cpu": "4000"}))
+        for number in range(2):  # a rate needs a sample before and after
+            own.create(ending(f"succeeds-{number}", "sleep 1")).wait_end()
+            own.create(ending(f"fails-{number}", "sleep 1; exit 3")).wait_end()
+            server.wait_samples()
+        waits.wait(lambda status: bool(status.get("reason")), "what it waits for")
+        again = ending("restarts", "exit 137")
+        again["spec"]["runPolicy"] = {"backoffLimit": 1}
+        again["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "ExitCode"
+        restarts = own.create(again)
+        restarts.wait_end()
+        restarts.delete()
+        for name, expression in monitoring.of_panels().items():
+            if NEEDS_GPUS in expression:
+                server.query(expression)
+            else:
+                until(lambda one=expression: shows(server, one), name, timeout=60, pause=0.5)
+        for expression in monitoring.of_alerts().values():
+            server.query(expression)
+        (found,) = server.query("dljob_jobs_waiting")
+        assert (found["metric"]["cause"], found["value"][1]) == ("Node", "1")
+        reports.release("master")
+        assert reports.wait_end()["state"] == "Succeeded"
