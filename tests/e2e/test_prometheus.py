@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from devtools.lab.bench.plots import Line, Panel, draw
 from devtools.testbed.base.errors import ClusterError
 from devtools.testbed.base.settings import cache_dir_from
 from devtools.testbed.offline.prometheus import Prometheus, prometheus
 from devtools.testbed.operator import free_port
-from support import monitoring
+from support import monitoring, pictures
 from support.live_jobs import Cluster
 from support.polling import until
 from support.prometheus import Server, scraping
 from support.reporting_program import reached_by_pods, reporting_job
 
 NEEDS_GPUS = "resource=~"
+DRAWN = ("Jobs by state", "Jobs that wait by cause", "Interruptions by cause", "Reconciles per second")
+DISTINCT = ("state", "cause", "job_name", "result")
 
 
 @pytest.fixture
@@ -40,6 +44,22 @@ def shows(server: Server, expression: str) -> bool:
     return any(one["value"][1] != "NaN" for one in server.query(expression))
 
 
+def lines(server: Server, expression: str, seconds: float) -> tuple[Line, ...]:
+    """The series over the time, with what distinguishes them."""
+    found = []
+    for series in server.range(expression, seconds):
+        times, values = zip(*series["values"], strict=True)
+        label = " ".join(series["metric"].get(name, "") for name in DISTINCT if name in series["metric"])
+        found.append(Line([time - times[-1] + seconds for time in times], [float(one) for one in values], label))
+    return tuple(found)
+
+
+def draw_panels(server: Server, seconds: float, path: Path) -> None:
+    """Draw what the panels of the dashboard show, by their queries."""
+    queries = monitoring.of_panels()
+    draw([Panel(title, lines(server, queries[f"{title} A"], seconds)) for title in DRAWN], "seconds", path, marker="")
+
+
 def test_each_panel_shows_real_jobs(own: Cluster, programs: Prometheus, tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     start = reached_by_pods(own, tmp_path)
@@ -49,6 +69,7 @@ def test_each_panel_shows_real_jobs(own: Cluster, programs: Prometheus, tmp_path
         start("operator", f"--metrics-bind-address={address}"),
         scraping(programs, folder, address) as server,
     ):
+        began = time.monotonic()
         reports = own.create(reporting_job())
         waits = own.create(ending("waits", "exit 0", requests={"cpu": "4000"}))
         for number in range(2):  # a rate needs a sample before and after
@@ -69,6 +90,8 @@ def test_each_panel_shows_real_jobs(own: Cluster, programs: Prometheus, tmp_path
                 until(lambda one=expression: shows(server, one), name, timeout=60, pause=0.5)
         for expression in monitoring.of_alerts().values():
             server.query(expression)
+        if pictures.ASKED:
+            draw_panels(server, time.monotonic() - began, pictures.folder(tmp_path) / "dashboard.svg")
         (found,) = server.query("dljob_jobs_waiting")
         assert (found["metric"]["cause"], found["value"][1]) == ("Node", "1")
         reports.release("master")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -34,6 +35,14 @@ class Server:
             answer = json.load(response)
         assert answer["status"] == "success" and not answer.get("warnings"), answer
         return list(answer["data"]["result"])
+
+    def range(self, expression: str, seconds: float) -> list[Any]:
+        """The series of an expression in the last ``seconds``, a value each second."""
+        now = time.time()
+        asked = {"query": expression, "start": now - seconds, "end": now, "step": "1"}
+        path = f"/api/v1/query_range?{urllib.parse.urlencode(asked)}"
+        with DIRECT.open(f"http://{self._address}{path}", timeout=30) as response:
+            return list(json.load(response)["data"]["result"])
 
     def samples(self) -> int:
         """How many samples Prometheus has of a metric of the operator."""
