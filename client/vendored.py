@@ -1,7 +1,7 @@
-"""Puts the pure modules that `dljob-operator convert` stands on into the package, as ``dljob.vendored``.
+"""Puts the operator's modules for `dljob convert` and `dljob history` into the package, as ``dljob.vendored``.
 
-hatchling runs it at each build, so the repository has them once. They are found by their imports, from
-``dljob_operator.convert`` on, and need nothing but PyYAML.
+hatchling runs it at each build, so the repository has them once. They are found by their imports, from those of
+``FIRST`` on. They need nothing but PyYAML, and those of the history SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PLACE = "dljob/vendored"
-FIRST = "dljob_operator.convert"
+FIRST = ("dljob_operator.convert", "dljob_operator.history.queries")
 PACKAGES = {"dljob_operator": "src/dljob_operator", "ansible_collections.dljob.operator.plugins": "plugins"}
 """The packages of the operator, and their folders in the repository, whose last parts are the names of the copies."""
 DATA = "roles/*/vars/main.yml"
@@ -66,7 +66,7 @@ def write(repository: Path, into: Path) -> None:
 def modules(repository: Path) -> dict[str, Path]:
     """The modules that are copied: ``FIRST``, and all of ``PACKAGES`` that they import. Raises FileNotFoundError."""
     found: dict[str, Path] = {}
-    left = [FIRST]
+    left = [*FIRST]
     while left:
         name = left.pop()
         if name in found:
