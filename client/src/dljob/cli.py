@@ -147,6 +147,10 @@ def parser() -> argparse.ArgumentParser:
     page = command("ui", "serve a page with the jobs on this machine (pip install dljob[web])")
     page.add_argument("--port", type=_port, default=0, metavar="PORT", help="of 127.0.0.1 (default: any free one)")
     page.add_argument("--no-browser", action="store_true", help="print the address only")
+    page.add_argument(
+        "--history-database", metavar="URL", default="",
+        help="show ended jobs too, on this machine only (default: DLJOB_HISTORY_DATABASE)",
+    )  # fmt: skip
     shared = page.add_argument_group("in a pod, for many users, each with the rights of a token of their own")
     shared.add_argument("--in-cluster", action="store_true", help="serve in a pod; TLS is a proxy's in front of it")
     shared.add_argument(
@@ -330,10 +334,12 @@ def _positive(text: str) -> int:
 
 
 def _month(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", text)
-    if not found or not 1 < int(found[1]) < 9999:
+    from dljob.history import month_of
+
+    found = month_of(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no month: write 2026-11")
-    return int(found[1]), int(found[2])
+    return found
 
 
 def _port(text: str) -> int:

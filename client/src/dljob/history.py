@@ -6,6 +6,7 @@ The queries are the operator's own, which `client/vendored.py` copies when the p
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
     from dljob.account import Prices
 
+VARIABLE = "DLJOB_HISTORY_DATABASE"
+"""The environment variable with the URL of the database."""
 QUERIES = "dljob.vendored.dljob_operator.history.queries"
+GROUPS = ("namespace", "user", "queue", "kind", "cluster")
 _HOUR = 3600.0
 _LIBRARIES = ("sqlalchemy", "psycopg")
 
@@ -55,6 +59,12 @@ def _missing(error: ModuleNotFoundError) -> Exception:
 def _refused(error: Exception) -> Exception:
     """The error for the user; the class of the copied modules is known by its name alone."""
     return Refused(str(error)) if type(error).__name__ == "HistoryError" else error
+
+
+def month_of(text: str) -> tuple[int, int] | None:
+    """The year and the month of ``2026-11``; ``None`` for anything else."""
+    found = re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", text)
+    return (int(found[1]), int(found[2])) if found and 1 < int(found[1]) < 9999 else None
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

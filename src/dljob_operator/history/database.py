@@ -28,6 +28,7 @@ _KEEPALIVES: Mapping[str, str] = {
     "application_name": "dljob-history",
 }
 """Of libpq: a server whose machine is gone answers nothing, and is noticed within a minute."""
+_COMMON: Mapping[str, Any] = {"pool_size": 1, "max_overflow": 1, "hide_parameters": True}
 
 
 class HistoryError(Exception):
@@ -112,9 +113,10 @@ def _sqlite(url: URL, *, is_read_only: bool) -> Engine:
         if not Path(path).is_file():
             raise HistoryError(f"there is no database at {path}")
         url = url.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
-    engine = create_engine(
-        url, pool_size=1, max_overflow=1, hide_parameters=True, connect_args={"timeout": _SQLITE_BUSY_SECONDS}
-    )
+    given: dict[str, Any] = {"connect_args": {"timeout": _SQLITE_BUSY_SECONDS}, **_COMMON}
+    if is_read_only:
+        return create_engine(url, isolation_level="AUTOCOMMIT", **given)
+    engine = create_engine(url, **given)
 
     # the driver of Python 3.11 would end a transaction at each statement that changes a table
     @event.listens_for(engine, "connect")
@@ -123,7 +125,7 @@ def _sqlite(url: URL, *, is_read_only: bool) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN" if is_read_only else "BEGIN IMMEDIATE")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 
@@ -132,10 +134,10 @@ def _postgresql(url: URL, database: Database) -> Engine:
     given = {**_KEEPALIVES, **url.query}
     engine = create_engine(
         url.set(query=given),
-        pool_size=1,
-        max_overflow=1,
-        pool_pre_ping=True,
-        hide_parameters=True,
+        pool_pre_ping=not database.is_read_only,
+        # a reader asks once: without a transaction it waits for the server once less at its begin and at its end
+        **({"isolation_level": "AUTOCOMMIT"} if database.is_read_only else {}),
+        **_COMMON,
         # a pool between this process and the server, such as PgBouncer, may have no prepared statements
         connect_args={"prepare_threshold": None},
     )
@@ -151,10 +153,10 @@ def _postgresql(url: URL, database: Database) -> Engine:
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, record: Any) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = '{_STATEMENT_SECONDS}s'")
-            cursor.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
-            if database.is_read_only:
-                cursor.execute("SET default_transaction_read_only = on")
+            cursor.execute(
+                f"SET statement_timeout = '{_STATEMENT_SECONDS}s'; SET lock_timeout = '{_LOCK_SECONDS}s'; "
+                f"SET timezone = 'UTC'; SET default_transaction_read_only = {'on' if database.is_read_only else 'off'}"
+            )
         connection.commit()
 
     return engine

@@ -88,7 +88,7 @@ class History:
 
     def newest(self, limit: int = 50, where: Filter | None = None) -> list[dict[str, Any]]:
         """Return the jobs that ended last, the newest first, each with all columns of the table."""
-        return [dict(row) for row in self._read(newest(limit, where or Filter()))]
+        return self._read(newest(limit, where or Filter()))
 
     def month(self, year: int, month: int, by: Sequence[str], where: Filter | None = None) -> list[Row]:
         """Return the report of a month (UTC), the most GPU seconds first. `by` has keys of `GROUPS`, at least one."""
@@ -115,10 +115,12 @@ class History:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _read(self, statement: Select[Any]) -> list[Mapping[str, Any]]:
+    def _read(self, statement: Select[Any]) -> list[dict[str, Any]]:
         try:
             with self._engine.connect() as connection:
-                return [dict(row) for row in connection.execute(statement).mappings()]
+                found = connection.execute(statement)
+                names = tuple(found.keys())
+                return [dict(zip(names, row, strict=True)) for row in found]
         except SQLAlchemyError as error:
             said = explained(error, self._database)
             if any(mark in f"{type(error.__cause__).__name__} {said}" for mark in _UNDEFINED):

@@ -169,7 +169,8 @@ def test_a_source_tree_says_what_to_install(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_keys_are_those_of_the_queries() -> None:
-    assert set(cli.HISTORY_GROUPS) == set(queries.GROUPS)
+    assert cli.HISTORY_GROUPS == history.GROUPS
+    assert set(history.GROUPS) == set(queries.GROUPS)
 
 
 @pytest.fixture(scope="module")

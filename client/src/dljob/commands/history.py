@@ -12,10 +12,9 @@ from typing import Any
 from dljob import config
 from dljob.account import prices
 from dljob.commands.usage import config_map
-from dljob.history import opened, plain, report
+from dljob.history import VARIABLE, opened, plain, report
 from dljob.output import Table, colors_wanted, duration, printable, structured
 
-VARIABLE = "DLJOB_HISTORY_DATABASE"
 _HOUR = 3600.0
 _COLUMNS = ("NAMESPACE", "NAME", "KIND", "STATE", "ENDED", "RUNNING", "RESTARTS", "GPU-H", "USER", "REASON")
 _WIDE = ("CLUSTER", "QUEUE", "REPLICAS", "PREEMPTIONS", "QUEUED", "CPU-H", "GIB-H", "MESSAGE")
