@@ -131,7 +131,9 @@ def _sqlite(url: URL, *, is_read_only: bool) -> Engine:
 
 
 def _postgresql(url: URL, database: Database) -> Engine:
-    given = {**_KEEPALIVES, **url.query}
+    # of several hosts, or after a failover, the one that takes writes; a reader may ask any
+    writable = {} if database.is_read_only else {"target_session_attrs": "read-write"}
+    given = {**_KEEPALIVES, **writable, **url.query}
     engine = create_engine(
         url.set(query=given),
         pool_pre_ping=not database.is_read_only,
@@ -155,7 +157,7 @@ def _postgresql(url: URL, database: Database) -> Engine:
         with connection.cursor() as cursor:
             cursor.execute(
                 f"SET statement_timeout = '{_STATEMENT_SECONDS}s'; SET lock_timeout = '{_LOCK_SECONDS}s'; "
-                f"SET timezone = 'UTC'; SET default_transaction_read_only = {'on' if database.is_read_only else 'off'}"
+                f"SET timezone = 'UTC'{'; SET default_transaction_read_only = on' if database.is_read_only else ''}"
             )
         connection.commit()
 

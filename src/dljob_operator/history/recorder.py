@@ -92,6 +92,7 @@ class Recorder:
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._is_migrated = False
+        self._revision = ""
         self._pause = 0.0
         self._next_look = self._next_prune = 0.0
         self._said = ""
@@ -161,7 +162,11 @@ class Recorder:
         """Wait until there is something to write; return False where the thread must end."""
         with self._changed:
             if self._pause:
-                self._changed.wait_for(self._stopping.is_set, random.uniform(0.5, 1.0) * self._pause)
+                pause = random.uniform(0.5, 1.0) * self._pause
+                if self._stopping.is_set():
+                    self._changed.wait(min(pause, self._pace.first_pause))
+                else:
+                    self._changed.wait_for(self._stopping.is_set, pause)
             elif not self._pending and not self._pending.is_incomplete and self._is_migrated:
                 due = min(self._next_look, self._next_prune) - time.monotonic()
                 self._changed.wait_for(lambda: len(self._pending) or self._stopping.is_set(), max(0.0, due))
@@ -174,10 +179,10 @@ class Recorder:
         if not self._is_migrated:
             revision = self._writer.migrate()
             self._is_migrated = True
-            _LOG.info(
-                "keeping a history of jobs",
-                extra=logs.fields(database=shown(self._settings.database.url), revision=revision),
-            )
+            if not self._revision:
+                database = shown(self._settings.database.url)
+                _LOG.info("keeping a history of jobs", extra=logs.fields(database=database, revision=revision))
+            self._revision = revision
         self._write_pending()
         if self._stopping.is_set():
             return
@@ -256,7 +261,10 @@ class Recorder:
         _LOG.error("the history's database refuses a job", extra=of_job)
 
     def _failed(self, error: SQLAlchemyError | HistoryError) -> None:
+        """Begin anew with the next try: a server that was replaced may have been the first, or lack the tables."""
         self._metrics.failures.inc()
+        self._is_migrated = False
+        self._writer.close()
         self._back_off()
         said = explained(error, self._settings.database) if isinstance(error, SQLAlchemyError) else str(error)
         if said != self._said:  # an outage of hours is one line, not one for each try

@@ -60,7 +60,7 @@ class Store:
         return deleted + self._prune(JOB_DAYS, JOB_DAYS.c.day, older_than, may_go_on)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; the next write opens new ones."""
         self._engine.dispose()
 
     def _write(self, statement: Any, rows: Sequence[dict[str, Any]]) -> None:

@@ -7,57 +7,21 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from devtools.build.collection import wheel
 from dljob import cli, history
-from support.history import ended, stamp
+from support.history import stamp
 
 from dljob_operator.history import queries
-from dljob_operator.history.database import Database
-from dljob_operator.history.record import Place, job_record
-from dljob_operator.history.store import Store
 
 from .conftest import Cluster
+from .history_jobs import NOW
 from .test_cli import run
 
 CLIENT = Path(__file__).resolve().parents[3] / "client"
-NOW = datetime.now(UTC).replace(microsecond=0)
-OCTOBER = datetime(2026, 10, 15, tzinfo=UTC)
-
-
-def save(store: Store, name: str, at: datetime, namespace: str = "team", **more: Any) -> None:
-    made = ended(name, more.get("state", "Succeeded"), at, labels={"dljob.operator/user": more.get("user", "ada")})
-    made["metadata"] |= {"namespace": namespace, "creationTimestamp": stamp(at - timedelta(hours=2))}
-    gpu = {"nvidia.com/gpu": 7200, "cpu": 3600, "memory": 1800}
-    made["status"] |= {
-        "startTime": stamp(at - timedelta(hours=1)),
-        "usage": {"asOf": stamp(at), "seconds": {"running": 3600}, "resourceSeconds": gpu},
-    }
-    found = job_record(made, Place("lab", "https://logs.example.com/a/rather/long/address/of/the/logs?uid={uid}"), NOW)
-    assert found is not None
-    store.save([found])
-
-
-@pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A database with jobs of today and of October."""
-    monkeypatch.setitem(sys.modules, history.QUERIES, queries)
-    made = f"sqlite:///{tmp_path}/history.db"
-    store = Store(Database(made))
-    store.migrate()
-    save(store, "new", NOW - timedelta(minutes=5))
-    save(store, "failed", NOW - timedelta(hours=5), state="Failed", user="bob\x1b[2J")
-    save(store, "elsewhere", NOW - timedelta(days=3), namespace="other")
-    save(store, "october", OCTOBER)
-    save(store, "october-2", OCTOBER, state="Failed", user="bob")
-    store.close()
-    monkeypatch.setenv("DLJOB_HISTORY_DATABASE", made)
-    yield made
 
 
 def lines(capsys: pytest.CaptureFixture[str], *words: str) -> list[list[str]]:

@@ -19,9 +19,8 @@ from dljob_operator.history.database import Database
 from dljob_operator.history.store import Store
 
 from .conftest import Cluster
-from .test_history import NOW, OCTOBER, save, url
+from .history_jobs import NOW, save
 
-__all__ = ["url"]  # a fixture
 HOST = "127.0.0.1:8080"
 
 
@@ -108,4 +107,3 @@ def test_without_a_database_there_is_no_such_page(cluster: Cluster) -> None:
         assert "History" not in text(browser, "/")
     paths = [getattr(route, "path", "") for route in app_.Pages().routes]
     assert not any("history" in path for path in paths), "nor in a pod, where viewers have rights of their own"
-    assert OCTOBER < NOW

@@ -97,7 +97,8 @@ class PostgreSQL:
         log = self.folder / "log"
         with log.open("ab") as out:
             self._process = subprocess.Popen(
-                [*self._as_user(), str(self.programs.folder / "postgres"), "-D", str(self.data), *given],
+                # it ends with the thread that starts it, also where a test is killed; a change of the user would undo it
+                [*self._as_user(), "setpriv", "--pdeathsig=QUIT", str(self.programs.folder / "postgres"), "-D", str(self.data), *given],
                 env=dict(self.programs.environ), stdout=out, stderr=out, cwd="/", start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + _START_SECONDS

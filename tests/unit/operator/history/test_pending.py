@@ -70,6 +70,11 @@ def test_the_bytes_are_bounded_too_and_are_counted_back() -> None:
         pending.add(record("b"), exists=False)
         assert not pending.add(record("c"), exists=False)
         assert len(pending.take(10)) == 2
+    for _ in range(3):
+        pending.add(record("a"), exists=True)
+        pending.add(record("b"), exists=True)
+        assert pending.add(record("d"), exists=False) and pending.add(record("e"), exists=False)
+        assert names(pending.take(10)) == ["d", "e"], "each made room"
     full = Pending()
     message = "x" * 1024
     for number in range(MOST_RECORDS + 1):

@@ -34,10 +34,12 @@ class Memory:
         self.pruned: list[datetime] = []
         self.batches: list[int] = []
         self.trouble: Callable[[list[Any]], None] = lambda given: None
-        self.is_closed = False
+        self.closed = 0
+        self.migrations = 0
 
     def migrate(self) -> str:
         self.trouble([])
+        self.migrations += 1
         return "1"
 
     def save(self, records: Iterable[JobRecord]) -> None:
@@ -56,7 +58,7 @@ class Memory:
         return 3
 
     def close(self) -> None:
-        self.is_closed = True
+        self.closed += 1
 
 
 class Operator:
@@ -150,6 +152,23 @@ def test_an_outage_loses_nothing_and_says_so_once(operator: Operator, caplog: py
     assert caplog.text.count("cannot write the history") == 1
     assert "geheim" not in said(caplog) and "password ***" in said(caplog)
     assert operator.number("lost_jobs_total") == 0
+
+
+def test_after_an_error_it_connects_anew(operator: Operator, caplog: pytest.LogCaptureFixture) -> None:
+    """A server that has become a standby still answers, and refuses writes for ever."""
+    caplog.set_level("INFO")
+    operator.start()
+    until(lambda: operator.memory.migrations == 1)
+
+    def trouble(given: list[Any]) -> None:
+        if not operator.memory.closed:
+            out(given)
+
+    operator.memory.trouble = trouble
+    operator.recorder.job_changed(Change(None, ended("a")))
+    until(lambda: operator.memory.jobs)
+    assert (operator.memory.closed, operator.memory.migrations) == (1, 2)
+    assert said(caplog).count("keeping a history of jobs") == 1
 
 
 def test_a_connection_that_breaks_between_batches(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +290,7 @@ def test_the_end_of_the_operator_writes_what_waits(operator: Operator) -> None:
     recorder.job_changed(Change(None, ended("a")))
     recorder.stop()
     assert [*operator.memory.jobs] == ["a"]
-    assert operator.memory.is_closed
+    assert operator.memory.closed == 1
 
 
 def test_the_end_of_the_operator_does_not_wait_for_a_database_that_is_out(
@@ -284,4 +303,4 @@ def test_the_end_of_the_operator_does_not_wait_for_a_database_that_is_out(
     until(lambda: operator.number("failures_total"))
     recorder.stop()
     assert "lacks jobs until the next start" in caplog.text
-    until(lambda: operator.memory.is_closed)
+    assert operator.memory.closed
