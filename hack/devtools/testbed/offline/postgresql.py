@@ -95,12 +95,14 @@ class PostgreSQL:
         }
         given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         log = self.folder / "log"
+        server = [str(self.programs.folder / "postgres"), "-D", str(self.data), *given]
+        # it ends with the thread that starts it, also where a test is killed; a change of the user would undo that
+        command = [*self._as_user(), "setpriv", "--pdeathsig=QUIT", *server]
+        environ = dict(self.programs.environ)
         with log.open("ab") as out:
             self._process = subprocess.Popen(
-                # it ends with the thread that starts it, also where a test is killed; a change of the user would undo it
-                [*self._as_user(), "setpriv", "--pdeathsig=QUIT", str(self.programs.folder / "postgres"), "-D", str(self.data), *given],
-                env=dict(self.programs.environ), stdout=out, stderr=out, cwd="/", start_new_session=True,
-            )  # fmt: skip
+                command, env=environ, stdout=out, stderr=out, cwd="/", start_new_session=True
+            )
         deadline = time.monotonic() + _START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
