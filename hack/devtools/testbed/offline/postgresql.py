@@ -32,6 +32,18 @@ class Programs:
 
     folder: Path
     environ: Mapping[str, str]
+    tree: Path | None = None
+    """Where they were unpacked with all that they need; None for installed ones."""
+
+    def program(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def copied(self, to: Path) -> Programs:
+        """The same ones below ``to``, for a user who may not enter the folder in which they were unpacked."""
+        if self.tree is None:
+            return self
+        shutil.copytree(self.tree, to, symlinks=True)
+        return _unpacked(to)
 
 
 def programs(cache: Path) -> Programs:
@@ -41,11 +53,14 @@ def programs(cache: Path) -> Programs:
     """
     if (_INSTALLED / "initdb").is_file():
         return Programs(_INSTALLED, {"PATH": os.environ.get("PATH", os.defpath)})
-    tree = packages.unpack(cache, PACKAGE, (PACKAGE,), with_dependencies=True)
-    found = tree / f"usr/lib/postgresql/{MAJOR}/bin"
-    if not (found / "initdb").is_file():
-        raise ClusterError(f"{found}/initdb: not found; the package {PACKAGE} has other files than Debian's")
-    return Programs(found, packages.tool_env(tree))
+    found = _unpacked(packages.unpack(cache, PACKAGE, (PACKAGE,), with_dependencies=True))
+    if not (found.folder / "initdb").is_file():
+        raise ClusterError(f"{found.folder}/initdb: not found; the package {PACKAGE} has other files than Debian's")
+    return found
+
+
+def _unpacked(tree: Path) -> Programs:
+    return Programs(tree / f"usr/lib/postgresql/{MAJOR}/bin", packages.tool_env(tree), tree)
 
 
 @dataclass
@@ -75,8 +90,9 @@ class PostgreSQL:
         """Make an empty database. Raises ClusterError with what initdb says."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:
+            self.programs = self.programs.copied(self.folder / "programs")
             os.chown(self.folder, _USER, _USER)
-        initdb = [str(self.programs.folder / "initdb"), "--pgdata", str(self.data), "--username=postgres"]
+        initdb = [self.programs.program("initdb"), "--pgdata", str(self.data), "--username=postgres"]
         done = subprocess.run(
             [*self._as_user(), *initdb, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"],
             env=dict(self.programs.environ), capture_output=True, text=True, check=False, cwd="/",
@@ -95,7 +111,7 @@ class PostgreSQL:
         }
         given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         log = self.folder / "log"
-        server = [str(self.programs.folder / "postgres"), "-D", str(self.data), *given]
+        server = [self.programs.program("postgres"), "-D", str(self.data), *given]
         # it ends with the thread that starts it, also where a test is killed; a change of the user would undo that
         command = [*self._as_user(), "setpriv", "--pdeathsig=QUIT", *server]
         environ = dict(self.programs.environ)
@@ -132,7 +148,7 @@ class PostgreSQL:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _answers(self) -> bool:
-        isready = [str(self.programs.folder / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        isready = [self.programs.program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(isready, env=dict(self.programs.environ), check=False, cwd="/").returncode == 0
 
     @staticmethod
