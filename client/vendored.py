@@ -1,7 +1,7 @@
-"""Puts the operator's pure modules that the client uses into the package, as ``dljob.vendored``.
+"""Puts the operator's modules that the client uses into the package, as ``dljob.vendored``.
 
-hatchling runs it at each build, so the repository has them once. They are found by their imports, from ``FIRST`` on,
-and need nothing but PyYAML.
+hatchling runs it at each build, so the repository has them once. They are found by their imports, from those of
+``FIRST`` on. They need nothing but PyYAML, and those of the history SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PLACE = "dljob/vendored"
-FIRST = ("dljob_operator.convert", "ansible_collections.dljob.operator.plugins.module_utils.shared.proxies")
-"""What `dljob convert` is made of, with the YAML of manifests; and which server is behind a proxy."""
+FIRST = (
+    "dljob_operator.convert",
+    "dljob_operator.history.queries",
+    "ansible_collections.dljob.operator.plugins.module_utils.shared.proxies",
+)
+"""What `dljob convert` is made of, with the YAML of manifests; the queries of `dljob history`; and which server is
+behind a proxy."""
 PACKAGES = {"dljob_operator": "src/dljob_operator", "ansible_collections.dljob.operator.plugins": "plugins"}
 """The packages of the operator, and their folders in the repository, whose last parts are the names of the copies."""
 DATA = "roles/*/vars/main.yml"

@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import __version__, convert, logs, preflight, run, serve
 from dljob_operator.engine.kube import ApiConnectionError, NoCluster
 from dljob_operator.engine.lifecycle.cleanup import CleanupIncomplete
+from dljob_operator.history import command as history
 from dljob_operator.run import LeadershipLost
 from dljob_operator.runner.client import RunnerError
 from dljob_operator.runner.prefork import Preforked
@@ -44,6 +45,6 @@ def parse(argv: Sequence[str] | None, preforked: Preforked | None = None) -> arg
     )
     parser.add_argument("--version", action="version", version=f"dljob-operator {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, serve, convert, preflight):
+    for command in (run, serve, convert, preflight, history):
         command.add_parser(commands)
     return parser.parse_args(argv, argparse.Namespace(preforked=preforked))

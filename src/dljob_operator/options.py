@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import progr
 from ansible_collections.dljob.operator.plugins.module_utils.shared.settings import OneOf, Setting, positive
 
 from dljob_operator.durations import parse_duration
+from dljob_operator.log_links import LINK_FIELDS, unknown_fields
 
 
 def _file(text: str) -> Path:
@@ -29,6 +30,28 @@ def _https_url(text: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+def _history_database(text: str) -> str:
+    """The errors have nothing of the text but its scheme: it may have a password."""
+    scheme, colon, rest = text.partition(":")
+    if (
+        text
+        and not (scheme == "sqlite" and rest.startswith("///") and rest[3:])
+        and not (scheme in ("postgresql", "postgresql+psycopg") and rest.startswith("//"))
+    ):
+        shown = f"{scheme}:" if colon and scheme.replace("+", "").isalnum() else "this"
+        raise ValueError(f"{shown!r} is neither sqlite:////PATH nor postgresql+psycopg://USER@HOST/NAME")
+    return text
+
+
+def _log_link(text: str) -> str:
+    if text and not text.startswith(("https://", "http://")):
+        raise ValueError(f"{text!r} is no address that begins with https:// or http://")
+    if unknown := unknown_fields(text):
+        allowed = ", ".join(f"{{{name}}}" for name in LINK_FIELDS)
+        raise ValueError(f"{text!r} names {{{unknown[0]}}}, which is none of {allowed}")
+    return text
 
 
 def _duration(option: str, default: str, description: str) -> Setting[float]:
@@ -163,6 +186,54 @@ TRAINING_OPERATOR_METRICS = Setting(
     "count jobs under training-operator's names too, such as training_operator_jobs_created_total",
     page="deployment.md#metrics",
 )
+HISTORY_DATABASE = Setting(
+    "--history-database",
+    _history_database,
+    "keep a history of jobs in this database: sqlite:////PATH or postgresql+psycopg://USER@HOST/NAME; a URL with a "
+    "password belongs into the variable, since other processes see options",
+    variable="DLJOB_HISTORY_DATABASE",
+    unset="no history",
+    metavar="URL",
+    chart="history.databaseSecret.name",
+    page="history.md",
+)
+HISTORY_PASSWORD_FILE = Setting(
+    "--history-password-file",
+    _file,
+    "a file with the password of that database, which is read at each connection",
+    unset="the URL's, else PGPASSWORD",
+    metavar="FILE",
+    page="history.md",
+)
+HISTORY_RETENTION_DAYS = Setting(
+    "--history-retention-days",
+    positive,
+    "delete jobs from the history so many days after their end",
+    variable="DLJOB_HISTORY_RETENTION_DAYS",
+    default="365",
+    metavar="N",
+    chart="history.retentionDays",
+    page="history.md#retention",
+)
+HISTORY_LOG_LINK = Setting(
+    "--history-log-link",
+    _log_link,
+    "template of the address at which a job's logs are, such as https://logs.example.com/?q={uid}&from={started_ms}",
+    variable="DLJOB_HISTORY_LOG_LINK",
+    unset="no links",
+    metavar="URL",
+    chart="history.logLink",
+    page="history.md#logs",
+)
+HISTORY_CLUSTER = Setting(
+    "--history-cluster",
+    str,
+    "name of the cluster in the history, where several clusters share a database",
+    variable="DLJOB_HISTORY_CLUSTER",
+    unset="none",
+    chart="history.cluster",
+    page="history.md",
+)
 SELECTOR = Setting(
     "--selector",
     str,
@@ -249,6 +320,11 @@ RUN: tuple[Setting[object], ...] = (
     METRICS_TLS_KEY_FILE,
     METRICS_AUTHENTICATION,
     TRAINING_OPERATOR_METRICS,
+    HISTORY_DATABASE,
+    HISTORY_PASSWORD_FILE,
+    HISTORY_RETENTION_DAYS,
+    HISTORY_LOG_LINK,
+    HISTORY_CLUSTER,
     SELECTOR,
     LEADER_ELECT,
     LEADER_ELECTION_NAMESPACE,
@@ -295,6 +371,7 @@ def add_options(parser: argparse.ArgumentParser, rows: Iterable[Setting[object]]
 def run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[str, str]:
     """Return the environment of the runs, with the cluster under the variables that ansible-operator uses."""
     environ = {**os.environ, **{row.variable: getattr(options, _dest(row)) for row in settings.OPTIONS}}
+    environ.pop(HISTORY_DATABASE.variable, None)  # it may have a password
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
     return environ

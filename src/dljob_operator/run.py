@@ -12,6 +12,7 @@ import threading
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
 from ansible_collections.dljob.operator.plugins.module_utils.shared.progress import NO_RANK, OFF, ON, RANK_0
@@ -37,12 +38,16 @@ from dljob_operator.engine.serving.metrics_server import serve_metrics
 from dljob_operator.engine.serving.progress.metrics import ProgressMetrics
 from dljob_operator.engine.serving.progress.service import ProgressService
 from dljob_operator.failed_check import FailedCheck
+from dljob_operator.history.service import prepare_recorder
 from dljob_operator.options import RUN, add_common, add_options
 from dljob_operator.runner import RunnerClient
 from dljob_operator.runner.client import RunnerError
 from dljob_operator.signals import SignalThread
 from dljob_operator.watches import Watch, crds_directory
 from dljob_operator.wiring import Operator
+
+if TYPE_CHECKING:
+    from dljob_operator.history.recorder import Recorder
 
 _LOG = logging.getLogger("dljob_operator")
 _REVIEW_TIMEOUT = 4.0  # seconds for the API server to say who reads the metrics, below the time limit of a connection
@@ -116,6 +121,10 @@ class EmbeddedEngine:
         self._health = Health(options.health_probe_bind_address)
         self._elector: LeaderElector | None = None
         self._installed: list[Installed] = []
+        self._metrics = Metrics(
+            frameworks=_frameworks(self._operator.watches) if options.training_operator_metrics else None
+        )
+        self._history: Recorder | None = prepare_recorder(options, self._metrics.registry)
 
     def run(self) -> int:
         """Reconcile until the process must stop, and return 0.
@@ -132,7 +141,7 @@ class EmbeddedEngine:
             )
             self._install_crds(api)
             self._health.start()
-            metrics = self._serve_metrics(api)
+            self._serve_metrics(api)
             if self._deadline is not None:
                 self._elector = self._create_elector(api, runner, self._deadline)
             self._health.checks.append(runner.problem)  # of a standby too, whose fork server is loaded
@@ -141,9 +150,9 @@ class EmbeddedEngine:
             if self._elector is not None and not self._stand_by(self._elector):
                 runner.close()
                 return 0
-            controller = self._start_controller(api, runner, metrics)
+            controller = self._start_controller(api, runner)
             if progress is not None:
-                _start_progress(progress, controller.informers, metrics)
+                _start_progress(progress, controller.informers, self._metrics)
         except BaseException:
             runner.close()
             if any(one.created for one in self._installed):
@@ -156,6 +165,8 @@ class EmbeddedEngine:
                 progress.stop()
             if self._elector is not None:
                 self._elector.stop()
+            if self._history is not None:  # last: the next leader need not wait for it
+                self._history.stop()
             _clean_up(api, self._installed)
 
     def _prepare_progress(self) -> ProgressService | None:
@@ -174,13 +185,10 @@ class EmbeddedEngine:
             mark = _identity() if options.cleanup_on_exit else ""
             install_crds(api, directory, mark, self._installed)
 
-    def _serve_metrics(self, api: KubeApi) -> Metrics:
+    def _serve_metrics(self, api: KubeApi) -> None:
         options = self._options
-        frameworks = _frameworks(self._operator.watches) if options.training_operator_metrics else None
-        metrics = Metrics(frameworks=frameworks)
         access = MetricsAccess(api.with_timeout(_REVIEW_TIMEOUT)) if options.metrics_authentication else None
-        serve_metrics(metrics.registry, options.metrics_bind_address, self._certificate, access)
-        return metrics
+        serve_metrics(self._metrics.registry, options.metrics_bind_address, self._certificate, access)
 
     def _create_elector(self, api: KubeApi, runner: RunnerClient, deadline: WriteDeadline) -> LeaderElector:
         options = self._options
@@ -205,8 +213,8 @@ class EmbeddedEngine:
                 return False
         return True
 
-    def _start_controller(self, api: KubeApi, runner: RunnerClient, metrics: Metrics) -> Controller:
-        elector, options = self._elector, self._options
+    def _start_controller(self, api: KubeApi, runner: RunnerClient) -> Controller:
+        elector, options, history = self._elector, self._options, self._history
         controller = Controller(
             self._operator.watches,
             api if elector is None else api.writing_while(elector.seconds_left),
@@ -217,9 +225,13 @@ class EmbeddedEngine:
                 reconcile_period=options.reconcile_period,
                 progress=options.progress != OFF,
             ),
-            metrics=metrics,
+            metrics=self._metrics,
         )
+        if history is not None:
+            controller.on_job = history.job_changed
         controller.start()
+        if history is not None:
+            history.start(lambda: (job for _, job in controller.informers.jobs()))
         self._health.checks.append(controller.problem)
         self._health.ready_checks.append(controller.not_ready)
         return controller

@@ -19,7 +19,7 @@ from dljob_operator.ansible_operator_bridge import harmful_annotations, split, s
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.ansible_operator_bridge.watchdog import Watchdog
-from dljob_operator.options import PROGRESS, add_common
+from dljob_operator.options import HISTORY_DATABASE, PROGRESS, add_common
 from dljob_operator.runner import RunnerClient
 from dljob_operator.signals import SignalThread
 from dljob_operator.watches import Watch
@@ -62,6 +62,11 @@ def serve(signals: SignalThread, options: argparse.Namespace) -> int:
         raise ValueError(
             f"{PROGRESS.variable}: only the embedded engine takes reports of progress: set "
             f"DLJOB_ENGINE=dljob-operator, or remove {PROGRESS.variable}"
+        )
+    if HISTORY_DATABASE.of(os.environ):
+        raise ValueError(
+            f"{HISTORY_DATABASE.variable}: only the embedded engine keeps a history of jobs: set "
+            f"DLJOB_ENGINE=dljob-operator, or remove {HISTORY_DATABASE.variable}"
         )
     operator = Operator(options)
     theirs, ours = split.split(operator.watches)

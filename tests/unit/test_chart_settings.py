@@ -64,3 +64,12 @@ def test_the_template_passes_progress_only_where_it_is_on() -> None:
     without, number = re.subn(r'{{- if include "dljob\.progress" \. }}.*?{{- end }}', "", text, flags=re.DOTALL)
     assert number == 4, "the argument, both variables and the port"
     assert not re.search(r"progress|POD_NAME$", without, re.IGNORECASE | re.MULTILINE)
+
+
+def test_the_template_passes_the_history_only_where_it_has_a_database() -> None:
+    text = "\n".join(TEMPLATE)
+    begin = text.index("{{- if .Values.history.databaseSecret.name }}")
+    end = text.index("{{- with .Values.extraEnv }}")
+    assert text[begin:end].count("- name: DLJOB_HISTORY_") == 4
+    assert "istory" not in text[:begin] + text[end:]
+    assert "secretKeyRef" in text[begin:end], "the URL may have a password, so it is no value of the chart"

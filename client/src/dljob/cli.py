@@ -29,6 +29,7 @@ SORT_KEYS = (
     *("memory", "restarts", "queue", "running", "progress", "age", "user"),
 )
 GROUPS = ("namespace", "user", "queue", "kind", "framework", "node")
+HISTORY_GROUPS = ("namespace", "user", "queue", "kind", "cluster")
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi", "mxnet", "paddle", "xgboost", "caffe2")
 TARGETS = ("kubeflow.org/v1", "dljob", "trainjob")
 FORMATS = ("wide", "name", "json", "yaml")
@@ -138,6 +139,7 @@ def parser() -> argparse.ArgumentParser:
         "--prices", metavar="CONFIGMAP", default="", help="NAME or NAMESPACE/NAME, with prices an hour: adds the cost"
     )
     usage.add_argument("-o", "--output", choices=("json", "yaml"), help="another form than the table")
+    _add_history(command("history", "show the jobs that have ended, also deleted ones, or the report of a month"))
     tui = command("tui", "watch and steer jobs in the terminal (pip install dljob[tui])")
     tui.add_argument("kind", metavar="KIND", nargs="?", help="such as tfjob, ptj or mxjobs.kubeflow.org")
     tui.add_argument("-A", "--all-namespaces", action="store_true", help="the jobs of all namespaces")
@@ -145,6 +147,10 @@ def parser() -> argparse.ArgumentParser:
     page = command("ui", "serve a page with the jobs on this machine (pip install dljob[web])")
     page.add_argument("--port", type=_port, default=0, metavar="PORT", help="of 127.0.0.1 (default: any free one)")
     page.add_argument("--no-browser", action="store_true", help="print the address only")
+    page.add_argument(
+        "--history-database", metavar="URL", default="",
+        help="show ended jobs too, on this machine only (default: DLJOB_HISTORY_DATABASE)",
+    )  # fmt: skip
     shared = page.add_argument_group("in a pod, for many users, each with the rights of a token of their own")
     shared.add_argument("--in-cluster", action="store_true", help="serve in a pod; TLS is a proxy's in front of it")
     shared.add_argument(
@@ -215,6 +221,30 @@ def parser() -> argparse.ArgumentParser:
     completion = commands.add_parser("completion", help="print the completion of a shell", allow_abbrev=False)
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     return whole
+
+
+def _add_history(history: _Command) -> None:
+    history.add_argument(
+        "what", metavar="WHAT", nargs="?", choices=("list", "report"), default="list",
+        help="list (default): the jobs that ended last; report: the sums of a month, of all namespaces without -n",
+    )  # fmt: skip
+    history.add_argument("--database", metavar="URL", default="", help="(default: DLJOB_HISTORY_DATABASE)")
+    history.add_argument("-A", "--all-namespaces", action="store_true", help="the jobs of all namespaces")
+    history.add_argument("--limit", type=_positive, metavar="N", default=50, help="jobs of the list (default: 50)")
+    history.add_argument("--since", type=_seconds, metavar="TIME", help="only jobs that ended in the last 12h, 7d")
+    history.add_argument("--state", choices=("Succeeded", "Failed", "Deleted"), default="", help="of the list")
+    history.add_argument("--user", metavar="NAME", default="", help="only jobs of this user")
+    history.add_argument("--kind", metavar="KIND", default="", help="only jobs of this kind, such as TFJob")
+    history.add_argument("--cluster", metavar="NAME", default="", help="where several clusters share the database")
+    history.add_argument("--month", type=_month, metavar="YYYY-MM", help="of the report, in UTC (default: this one)")
+    history.add_argument(
+        "--by", type=_history_groups, metavar="KEYS", default=("namespace", "user"),
+        help=f"groups of the report: {', '.join(HISTORY_GROUPS)}, or several (default: namespace,user)",
+    )  # fmt: skip
+    history.add_argument(
+        "--prices", metavar="CONFIGMAP", default="", help="NAME or NAMESPACE/NAME, with prices an hour: adds the cost"
+    )
+    history.add_argument("-o", "--output", choices=("wide", "json", "yaml"), help="another form than the table")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -297,6 +327,21 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= 100_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 100000")
+    return int(text)
+
+
+def _month(text: str) -> tuple[int, int]:
+    from dljob.history import month_of
+
+    found = month_of(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no month: write 2026-11")
+    return found
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port")
@@ -317,11 +362,15 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _groups(text: str) -> tuple[str, ...]:
+def _groups(text: str, known: Sequence[str] = GROUPS) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.lower().split(",")))
-    if unknown := [name for name in names if name not in GROUPS]:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no key: write some of {', '.join(GROUPS)}")
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no key: write some of {', '.join(known)}")
     return names
+
+
+def _history_groups(text: str) -> tuple[str, ...]:
+    return _groups(text, HISTORY_GROUPS)
 
 
 def _usage_groups(text: str) -> tuple[str, ...]:
@@ -491,6 +540,12 @@ def _table(given: argparse.Namespace) -> int:
     return code
 
 
+def _history(given: argparse.Namespace) -> int:
+    from dljob.commands import history
+
+    return history.run(given)
+
+
 def _tui(given: argparse.Namespace) -> int:
     from dljob.commands import tui
 
@@ -642,6 +697,7 @@ _COMMANDS: dict[str, Any] = {
     "why": _why,
     "logs": _logs,
     **dict.fromkeys(("top", "usage"), _table),
+    "history": _history,
     "tui": _tui,
     "ui": _ui,
     "new": _new,

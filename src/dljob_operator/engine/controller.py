@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -48,7 +48,8 @@ class Controller:
     """Reconciles the objects of every entry of `watches`.
 
     `start` returns immediately, `wait_ready` when all kinds have been listed, and `stop` when all threads have ended.
-    `informers` fill the cache and the `queue`, and `work` is what each worker thread does.
+    `informers` fill the cache and the `queue`, and `work` is what each worker thread does. Set `on_job`
+    before `start`: it gets each change of a job on the informers' threads, and must neither wait nor raise.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Controller:
         self._runner = runner
         self._settings = settings or ControllerSettings()
         self._metrics = metrics = metrics or Metrics()
+        self.on_job: Callable[[Change], None] = lambda change: None
         self._prepared: set[str] = set()
         self.queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
         self.informers = InformerSet(watches, api, self._settings, self.queue, self._job_changed)
@@ -107,6 +109,7 @@ class Controller:
     def _job_changed(self, target: str, change: Change) -> None:
         """On an informer's thread: while the other lists come in, a worker starts for the first job of each kind."""
         self._metrics.job_changed(target, change)
+        self.on_job(change)
         kind = self.informers.kind(target)
         if target not in self._prepared and kind is not None and kind.watch.long_lived:
             self._prepared.add(target)

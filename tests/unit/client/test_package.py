@@ -36,7 +36,9 @@ def test_it_requires_what_it_imports_and_nothing_else() -> None:
     extra = {Requirement(text).name.lower() for texts in extras.values() for text in texts}
     brought = {"rich"}  # by textual, whose tables and texts are made of it
     named = {{"pyyaml": "yaml", "google-re2": "re2"}.get(name, name) for name in required | extra}
-    assert named | brought == imported - {"dljob", *sys.stdlib_module_names}
+    by_copies = {"sqlalchemy", "psycopg"}  # of the operator's modules, which the build adds
+    assert by_copies <= named
+    assert (named | brought) - by_copies == imported - {"dljob", *sys.stdlib_module_names}
 
 
 def test_only_the_view_that_needs_it_imports_an_extra() -> None:

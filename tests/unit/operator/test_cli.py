@@ -79,6 +79,35 @@ OF_RUN = [
     Case("--metrics-tls-key-file", "", None, "k.pem", Path("k.pem")),
     Case("--metrics-authentication", "", False, "", True),
     Case("--training-operator-metrics", "", False, "", True),
+    Case(
+        "--history-database",
+        "DLJOB_HISTORY_DATABASE",
+        "",
+        "sqlite:////h.db",
+        "sqlite:////h.db",
+        "mysql://u:geheim@h/d",
+        "'mysql:' is neither sqlite:////PATH nor postgresql+psycopg://USER@HOST/NAME",
+    ),
+    Case("--history-password-file", "", None, "p", Path("p")),
+    Case(
+        "--history-retention-days",
+        "DLJOB_HISTORY_RETENTION_DAYS",
+        365,
+        "30",
+        30,
+        "0",
+        "'0' is not a number of 1 or more",
+    ),
+    Case(
+        "--history-log-link",
+        "DLJOB_HISTORY_LOG_LINK",
+        "",
+        "https://l/{uid}",
+        "https://l/{uid}",
+        "https://l/{pod}",
+        "'https://l/{pod}' names {pod}, which is none of {namespace}, {name}, {uid}, {started}, {ended}",
+    ),
+    Case("--history-cluster", "DLJOB_HISTORY_CLUSTER", "", "lab", "lab"),
     Case("--selector", "", "", "a=b", "a=b"),
     Case("--leader-elect", "", False, "", True),
     Case("--leader-election-namespace", "", "", "ops", "ops"),
@@ -164,6 +193,27 @@ def test_the_runs_get_the_text_of_the_option(monkeypatch: pytest.MonkeyPatch, ca
     assert passed(case.option, case.right) == case.right
 
 
+def test_the_runs_need_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DLJOB_HISTORY_DATABASE", "postgresql+psycopg://u:geheim@h/d")
+    assert "DLJOB_HISTORY_DATABASE" not in options.run_environ(None, cli.parse(["run"]))
+
+
+@pytest.mark.parametrize("text", ["sqlite:///", "geheim", "ftp geheim:x"])
+def test_an_error_does_not_show_the_password_of_a_database(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    monkeypatch.setenv("DLJOB_HISTORY_DATABASE", text)
+    with pytest.raises(SystemExit):
+        cli.parse(["run"])
+    assert "geheim" not in capsys.readouterr().err
+
+
+def test_a_link_to_logs_is_an_address(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.parse(["run", "--history-log-link=javascript:{uid}"])
+    assert "is no address that begins with https:// or http://" in capsys.readouterr().err
+
+
 def test_the_runs_get_the_cluster_of_the_engine() -> None:
     environ = options.run_environ(Path("/k"), cli.parse(["run"]))
     assert environ["KUBECONFIG"] == environ["K8S_AUTH_KUBECONFIG"] == "/k"
@@ -178,7 +228,11 @@ def test_a_controller_has_the_defaults_of_the_command_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["--watches-file", "--metrics-tls-cert-file", "--metrics-tls-key-file", "--crds-dir"]
+    "option",
+    [
+        *("--watches-file", "--metrics-tls-cert-file", "--metrics-tls-key-file", "--crds-dir"),
+        "--history-password-file",
+    ],
 )
 def test_an_empty_name_of_a_file_is_not_taken_for_none(capsys: pytest.CaptureFixture[str], option: str) -> None:
     """A variable that is empty by mistake must not serve metrics without TLS."""

@@ -84,12 +84,17 @@ def serve(signals: Signals) -> int:
     return command.serve(signals, cli.parse(["serve", "--", *SLEEPING]))  # type: ignore[arg-type]
 
 
-def test_it_takes_no_reports_of_progress(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DLJOB_PROGRESS", "on")
-    with pytest.raises(
-        ValueError, match=r"DLJOB_PROGRESS: only the embedded engine .* set DLJOB_ENGINE=dljob-operator"
-    ):
+@pytest.mark.parametrize(
+    ("variable", "text"), [("DLJOB_PROGRESS", "on"), ("DLJOB_HISTORY_DATABASE", "postgresql://u:geheim@h/d")]
+)
+def test_it_takes_no_reports_of_progress_and_keeps_no_history(
+    signals: Signals, monkeypatch: pytest.MonkeyPatch, variable: str, text: str
+) -> None:
+    monkeypatch.setenv(variable, text)
+    said = f"{variable}: only the embedded engine .* set DLJOB_ENGINE=dljob-operator"
+    with pytest.raises(ValueError, match=said) as refused:
         serve(signals)
+    assert "geheim" not in str(refused.value)
     assert not signals.begun.is_set()
 
 

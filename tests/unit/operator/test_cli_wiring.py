@@ -11,6 +11,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,9 +21,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.progress imp
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
 from kubernetes import client
 from support.certificates import write_certificate
+from support.history import ended
 from support.polling import until
 
 from dljob_operator import cli, run, wiring
+from dljob_operator.engine.cache.predicates import Change
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
 from dljob_operator.engine.progress.report import Report
 from dljob_operator.engine.progress.reporter import PodIdentity, Reporter
@@ -30,6 +33,7 @@ from dljob_operator.engine.serving.health import Health
 from dljob_operator.engine.serving.progress.identity import Identities
 from dljob_operator.engine.serving.progress.service import ProgressService
 from dljob_operator.failed_check import FailedCheck
+from dljob_operator.history.queries import History
 from dljob_operator.runner import RunEnding, RunRequest, RunResult
 from dljob_operator.runner.client import RunnerError
 
@@ -317,6 +321,25 @@ def test_a_port_that_is_in_use_costs_the_reports_and_not_the_jobs(
         operator.run("--progress", "on", "--progress-bind-address", address, "--progress-url", f"https://{address}")
         until(lambda: "cannot take reports of progress" in caplog.text)
         until(lambda: operator.probe("readyz") == (200, "ok"))
+
+
+def test_only_the_leader_keeps_a_history(operator: Operator, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/history.db"
+    operator.run(
+        "--leader-elect", "--history-database", url, "--history-cluster", "lab", "--history-log-link", "https://l/{uid}"
+    )
+    elector = operator.part(Elector)
+    assert not (tmp_path / "history.db").exists()
+    elector.elected.set()
+    controller: Any = operator.part(Controller)
+    until(lambda: hasattr(controller, "on_job"))
+    controller.on_job(Change(None, ended("digits", at=datetime.now(UTC))))
+    operator.end()
+    history = History(url)
+    assert [(one["name"], one["cluster"], one["log_link"]) for one in history.newest()] == [
+        ("digits", "lab", "https://l/uid-digits")
+    ]
+    history.close()
 
 
 @pytest.mark.parametrize(("state", "ranks"), [("opt-in", "None"), ("on", "Rank0")])

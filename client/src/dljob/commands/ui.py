@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 from pathlib import Path
 
 from dljob.client import Client
 from dljob.config import Config, of_token
 from dljob.errors import Refused
+from dljob.history import VARIABLE
 
 
 def run(given: argparse.Namespace, client: Client) -> int:
     """Serve the page until Ctrl-C."""
     try:
-        from dljob.web.serve import serve
+        from dljob.web.serve import Content, serve
     except ImportError as e:
         raise _missing(e) from None
     say = functools.partial(print, flush=True)
@@ -22,7 +24,8 @@ def run(given: argparse.Namespace, client: Client) -> int:
     if not everywhere:
         say(f"Only the jobs of the namespace {client.namespace} are shown.")
     try:
-        serve(client, given.port, browser=not given.no_browser, say=say, all_namespaces=everywhere)
+        content = Content(everywhere, given.history_database or os.environ.get(VARIABLE, ""))
+        serve(client, given.port, browser=not given.no_browser, say=say, content=content)
     except OSError as e:
         raise Refused(f"Port {given.port} of 127.0.0.1 cannot be used: {e.strerror}.") from None
     return 0

@@ -21,7 +21,7 @@ _Row = tuple[tuple[str, ...], Account]
 
 def run(given: argparse.Namespace, client: Client) -> tuple[int, Sequence[str]]:
     """Print the table; returns the exit code, and what could not be read."""
-    asked = prices(_config_map(client, given.prices)) if given.prices else None
+    asked = prices(config_map(client, given.prices)) if given.prices else None
     found = client.list(given.kind, all_namespaces=given.all_namespaces, selector=given.selector)
     names, rows = _rows(list(found), given.by)
     rows.sort(key=lambda row: (-row[1].of(is_gpu), -row[1].of(lambda name: name == CPU), row[0]))
@@ -111,7 +111,8 @@ def plain(account: Account, asked: Prices | None) -> dict[str, Any]:
     }
 
 
-def _config_map(client: Client, name: str) -> Resource:
+def config_map(client: Client, name: str) -> Resource:
+    """The ConfigMap NAME or NAMESPACE/NAME. Raises Refused for what is no such name, and ApiError."""
     namespace, slash, short = name.rpartition("/")
     where = namespace if slash else client.namespace
     if not short or "/" in where:

@@ -30,7 +30,7 @@ from dljob.logs.progress import log_progress
 from dljob.matching import matches
 from dljob.output import SORT_KEYS, progress_cell, structured
 from dljob.view import FINAL, SUSPENDED, JobView, view
-from dljob.web import rendering
+from dljob.web import history, rendering
 from dljob.web.chart import shares, timeline
 from dljob.web.forms import fields, same
 from dljob.web.guard import Guard, Keys
@@ -74,7 +74,13 @@ def page_links(query: Mapping[str, str], page: int, pages: int) -> Mapping[str, 
 
 
 class Pages:
-    """Answers the requests of viewers, each with the viewer's own rights."""
+    """Answers the requests of viewers, each with the viewer's own rights.
+
+    ``history`` is the database of the history, for a viewer who has an account of it; "" for none.
+    """
+
+    def __init__(self, history: str = "") -> None:
+        self._history = history
 
     @property
     def routes(self) -> Sequence[Route | Mount]:
@@ -90,6 +96,11 @@ class Pages:
             Route(f"{job}/{{action}}", self._answered(self.ask), methods=["GET"]),
             Route(f"{job}/{{action}}", self._answered(self.act), methods=["POST"]),
             static(),
+            *(
+                Route(path, self._answered(answer))
+                for path, answer in (("/history", self.ended), ("/history/report", self.report))
+                if self._history
+            ),
         )
 
     # --- what answers
@@ -205,6 +216,14 @@ class Pages:
         getattr(viewer.client, action)(job.key, namespace=job.namespace)
         return RedirectResponse(viewer.home(job.namespace) if action == "delete" else link(job), 303)
 
+    def ended(self, request: Request) -> Response:
+        """The jobs that have ended."""
+        return self._page(request, "history.html", **history.ended_jobs(self._history, request.query_params))
+
+    def report(self, request: Request) -> Response:
+        """The report of a month."""
+        return self._page(request, "history_report.html", **history.month_report(self._history, request.query_params))
+
     # --- live
 
     async def changes(self, request: Request) -> Response:
@@ -301,7 +320,12 @@ class Pages:
 
     def _page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         viewer = viewer_of(request)
-        of_viewer = {"title": viewer.title, "form_key": viewer.form_key, "may_leave": viewer.may_leave}
+        of_viewer = {
+            "title": viewer.title,
+            "with_history": bool(self._history),
+            "form_key": viewer.form_key,
+            "may_leave": viewer.may_leave,
+        }
         return HTMLResponse(rendering.text(template, **of_viewer, **values), status)
 
 
@@ -382,13 +406,13 @@ def _yaml(job: Resource, most: int) -> str:
         return ""
 
 
-def application() -> ASGIApp:
+def application(history: str = "") -> ASGIApp:
     """The pages, for requests whose viewer a guard has named."""
-    app = Starlette(routes=Pages().routes)
+    app = Starlette(routes=Pages(history).routes)
     app.router.redirect_slashes = False  # behind TLS it would lead to plain HTTP
     return app
 
 
-def create(client: Client, live: LiveJobs, keys: Keys, hosts: Sequence[str]) -> Guard:
-    """The application for one user, for requests to one of ``hosts``."""
-    return Guard(application(), LocalViewer(client, live, keys.form), keys, hosts)
+def create(client: Client, live: LiveJobs, keys: Keys, hosts: Sequence[str], history: str = "") -> Guard:
+    """The application for one user, for requests to one of ``hosts``; ``history`` is the URL of a database, or ""."""
+    return Guard(application(history), LocalViewer(client, live, keys.form), keys, hosts)

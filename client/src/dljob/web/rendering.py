@@ -32,7 +32,7 @@ _templates.filters |= {
     "printable": printable, "duration": duration, "size": size, "harmless": harmless, "link": link, "used": used,
     "progress_cell": progress_cell, "progress_head": progress_head, "ranks": ranks_text,
 }  # fmt: skip
-_ABSENT = {"title": "", "form_key": "", "may_leave": False, "manifest": ""}
+_ABSENT = {"title": "", "form_key": "", "may_leave": False, "with_history": False, "manifest": ""}
 """Values that pages may have."""
 _templates.globals |= {"width": WIDTH, "most_metrics": MOST_METRICS}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
@@ -19,6 +20,15 @@ from dljob.web.opening import opened
 
 ADDRESS = "127.0.0.1"
 _MOST_CONNECTIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the page shows."""
+
+    all_namespaces: bool = True
+    history: str = ""
+    """The URL of the database of ended jobs, "" for none."""
 
 
 def run(app: ASGIApp, listening: socket.socket, most: int, **settings: Any) -> None:
@@ -40,17 +50,25 @@ def run(app: ASGIApp, listening: socket.socket, most: int, **settings: Any) -> N
     uvicorn.Server(config).run([listening])
 
 
-def serve(client: Client, port: int, *, browser: bool, say: Callable[[str], None], all_namespaces: bool = True) -> None:
+def serve(
+    client: Client,
+    port: int,
+    *,
+    browser: bool,
+    say: Callable[[str], None],
+    content: Content | None = None,
+) -> None:
     """Print the address, and answer; ``port`` 0 is any free one. Raises OSError for one that is taken."""
+    content = content or Content()
     keys = Keys()
     with socket.create_server((ADDRESS, port)) as listening:
-        live = of_user(client, all_namespaces=all_namespaces)
+        live = of_user(client, all_namespaces=content.all_namespaces)
         number = listening.getsockname()[1]
         hosts = [f"{name}:{number}" for name in (ADDRESS, "localhost")]
         address = f"http://{ADDRESS}:{number}/login?token={keys.token}"
         say(f"Open {address}\nThe address is good for one browser. Ctrl-C ends the page.")
         try:
             with opened(address) if browser else nullcontext():
-                run(create(client, live, keys, hosts), listening, _MOST_CONNECTIONS)
+                run(create(client, live, keys, hosts, content.history), listening, _MOST_CONNECTIONS)
         finally:
             live.close()

@@ -34,5 +34,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (or .Values.metrics.tlsSecret .Values.metrics.authentication) (ne .Values.engine "dljob-operator") }}{{ fail "metrics.tlsSecret and metrics.authentication need engine: dljob-operator" }}{{ end }}
 {{- if and .Values.metrics.authentication (not .Values.metrics.tlsSecret) }}{{ fail "metrics.authentication needs metrics.tlsSecret: tokens are not sent without TLS" }}{{ end }}
 {{- if and (include "dljob.progress" .) (ne .Values.engine "dljob-operator") }}{{ fail "progress needs engine: dljob-operator" }}{{ end }}
+{{- if and .Values.history.databaseSecret.name (ne .Values.engine "dljob-operator") }}{{ fail "history.databaseSecret needs engine: dljob-operator" }}{{ end }}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) }}{{ fail "replicas above 1 need leaderElection.enabled" }}{{ end }}
 {{- end }}

@@ -1,0 +1,1 @@
+"""The environment of Alembic, and the revisions of the tables."""
