@@ -1,6 +1,7 @@
 """The history of jobs, which an operator with ``--history-database`` writes: reads it, and adds up its reports.
 
-The queries are the operator's own, which `client/vendored.py` copies when the package is built.
+The queries are the operator's own: `client/vendored.py` copies them when the package is built, and an editable
+installation beside the operator uses those.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "DLJOB_HISTORY_DATABASE"
 """The environment variable with the URL of the database."""
-QUERIES = "dljob.vendored.dljob_operator.history.queries"
+QUERIES = "dljob_operator.history.queries"
+_COPIES = "dljob.vendored"
 GROUPS = ("namespace", "user", "queue", "kind", "cluster")
 _HOUR = 3600.0
 _LIBRARIES = ("sqlalchemy", "psycopg")
@@ -33,7 +35,7 @@ def opened(url: str) -> Iterator[tuple[Any, Any]]:
     if not url:
         raise Refused("Name the database of the history with --database, or with DLJOB_HISTORY_DATABASE.")
     try:
-        queries = importlib.import_module(QUERIES)
+        queries = _queries()
         history = queries.History(url)
     except ModuleNotFoundError as e:
         raise _missing(e) from None
@@ -47,11 +49,21 @@ def opened(url: str) -> Iterator[tuple[Any, Any]]:
         history.close()
 
 
+def _queries() -> Any:
+    """The copy in the built package, else the operator's own where it is installed too, as in its image."""
+    try:
+        return importlib.import_module(f"{_COPIES}.{QUERIES}")
+    except ModuleNotFoundError as e:
+        if not f"{_COPIES}.{QUERIES}.".startswith(f"{e.name}."):  # what it imports is missing
+            raise
+    return importlib.import_module(QUERIES)
+
+
 def _missing(error: ModuleNotFoundError) -> Exception:
     name = error.name or ""
     if name.partition(".")[0] in _LIBRARIES:
         return Refused("The history needs SQLAlchemy and psycopg: pip install 'dljob[history]'")
-    if name.startswith("dljob.vendored"):
+    if f"{QUERIES}.".startswith(f"{name}."):
         return Refused("An editable installation of dljob has no history: use pip install './client[history]'.")
     return error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -27,11 +26,8 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The database of a history, which the client finds by its variable, and reads by the operator's own queries."""
     from dljob import history
 
-    from dljob_operator.history import queries
-
     from .history_jobs import history_of_five
 
-    monkeypatch.setitem(sys.modules, history.QUERIES, queries)
     made = history_of_five(tmp_path)
     monkeypatch.setenv(history.VARIABLE, made)
     return made

@@ -128,7 +128,10 @@ def test_without_a_database_it_says_how_to_name_one(
     assert (code, "--database, or with DLJOB_HISTORY_DATABASE" in err) == (1, True)
 
 
-def test_a_source_tree_says_what_to_install(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_tree_without_the_operator_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, history.QUERIES, None)
     assert cli.main(["history", "--database", "sqlite:////h.db"]) == cli.ERROR
     assert "pip install './client[history]'" in capsys.readouterr().err
 
