@@ -94,6 +94,9 @@ class Informers:
     def report(self, given: Reporter, report: Report) -> None:
         self.reports.append(report)
 
+    def report_lost(self, address: str) -> None:
+        """Nothing is lost here."""
+
 
 class Controller(Part):
     informers = Informers()
