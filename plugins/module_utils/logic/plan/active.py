@@ -174,13 +174,15 @@ def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
 
 
 def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan | None:
-    """The plan for a job that has failed; ``None`` while it can still succeed."""
+    """The plan for a job that has failed, or is about to; ``None`` while it can still succeed."""
     job, current, lost, actions = found.job, found.current, found.lost, decided.actions
+    fatal = losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
+    over_limit = None if fatal else _over_limit(found, decided)
+    if lost.unexplained is not None and not fatal and (over_limit or decided.escalation):
+        return Plan(requeue_after=lost.unexplained)  # it may not count
     failed = (
-        losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
-        or backoff_limit.exceeded(job, decided.limited, current.pods, lost)
-        or max_restarts_per_replica.over_limit(job, decided.limited, current.pods, lost)
-        or restarts_within.exceeded(job, decided.recent, current.pods, lost)
+        fatal
+        or over_limit
         or pending_timeout.find_timeout(job, current, found.now)
         or active_deadline.overdue(job, decided.time_left, crash_loops.first(current, job.status, lost.uids))
     )
@@ -194,6 +196,16 @@ def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan
     report.recent_restarts(restarts_within.write(decided.recent))
     report.failed(failed)
     return at_rest.end(job, found.framework, found.observed, report)
+
+
+def _over_limit(found: Situation, decided: Decision) -> Failure | None:
+    """The failure of a job that has restarted more often than it may."""
+    job, pods, lost = found.job, found.current.pods, found.lost
+    return (
+        backoff_limit.exceeded(job, decided.limited, pods, lost)
+        or max_restarts_per_replica.over_limit(job, decided.limited, pods, lost)
+        or restarts_within.exceeded(job, decided.recent, pods, lost)
+    )
 
 
 def _report(found: Situation, decided: Decision, report: StatusBuilder) -> None:
