@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job, host_names, pod_group
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, gang_standing, reporting
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanInputs
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
@@ -15,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     backoff_limit,
     crash_loops,
     denied_deployment,
+    early_ends,
     failure,
     hidden_losses,
     losses,
@@ -46,6 +48,9 @@ def active(job: DLJob, framework: Framework, observed: Observed, report: StatusB
     observed = batch_jobs.remembered(job, observed)
     if batch_jobs.is_ahead(observed, inputs.now):
         return Plan(requeue_after=batch_jobs.POD_REQUEUE)
+    observed, wait = early_ends.mark(job, framework, observed, inputs.now)
+    if wait is not None:
+        return Plan(requeue_after=wait)
     found = situation(job, framework, observed, report, inputs)
     if ended := _after_hidden_loss(found, report):
         return ended
@@ -94,9 +99,14 @@ def _after_hidden_loss(found: Situation, report: StatusBuilder) -> Plan | None:
     others = losses.without(current, {pod.uid for pod in hidden})
     report.replicas(replica_statuses.count(job, others, found.completed))
     _record(found, report, (found.retries, found.ignored))
+    early = tuple(pod for pod in current.pods if pod.ended_early and has_failed(pod))
+    if early and found.lost.new:
+        # a status that said that they had succeeded would keep their replicas from new pods
+        report.losses(losses.write(last), found.lost.counts)
+        return Plan(status=report.status(), events=report.events, requeue_after=IMMEDIATE)
     report.losses(losses.write(hidden_losses.noted(last, hidden)), found.lost.counts)
-    report.restarting(hidden, [hidden_losses.explain(pod, last) for pod in hidden])
-    deletions = tuple(batch_job.deletion(pod) for pod in hidden)
+    report.restarting((*hidden, *early), [hidden_losses.explain(pod, last) for pod in hidden])
+    deletions = tuple(batch_job.deletion(pod) for pod in (*hidden, *early))
     return Plan(deletions=deletions, status=report.status(), events=report.events, requeue_after=IMMEDIATE)
 
 

@@ -135,7 +135,7 @@ def find(job: DLJob, current: Observed, unfinished: Observed, status: Mapping[st
     """
     if sum(group.replicas for group in job.groups) < 2:
         return NONE
-    known = _read(status.get(FIELD))
+    known = read(status)
     counts = _counts(job, current) if COUNTS in status else {}
     ends = sorted(_ends(job, unfinished.pods, known, now), key=_order)
     last = _after(job, ends, known)
@@ -226,9 +226,9 @@ def write(last: Loss | None) -> dict[str, Any]:
     return {**found, **({"external": True} if last.external else {}), **({"lag": last.lag} if last.lag else {})}
 
 
-def _read(value: object) -> Loss | None:
-    """The field of a status. What is malformed counts as nothing."""
-    known = as_mapping(value)
+def read(status: Mapping[str, Any]) -> Loss | None:
+    """The last loss in a status. What is malformed counts as nothing."""
+    known = as_mapping(status.get(FIELD))
     moment = clock.parse(known.get("time"))
     replica, uid, message = (known.get(name) for name in ("replica", "uid", "message"))
     if moment is None or not (isinstance(replica, str) and isinstance(uid, str) and isinstance(message, str)):
@@ -308,7 +308,7 @@ def _ends(job: DLJob, pods: Iterable[PodState], known: Loss | None, now: datetim
     groups = {group.type.lower(): group for group in job.groups}
     for pod in pods:
         has_error = pod.ended is not None and pod.ended.code != 0
-        if pod.batch_job is not None or not (has_error or pod.deleting or pod.phase == "Failed"):
+        if pod.batch_job is not None or not (has_error or pod.deleting or pod.phase == "Failed" or pod.ended_early):
             continue
         group = groups[pod.type]
         is_fatal = failure.action_for(job, pod) == ACTION_FAIL_JOB or failure.is_fatal(job, group, pod)
@@ -335,7 +335,7 @@ def _order(end: _End) -> tuple[float, bool, int, str]:
 
 def _time(pod: PodState, known: Loss | None, now: datetime) -> int:
     """When the pod's container ended, or somebody asked for the deletion of the pod, whichever came first."""
-    has_ended = pod.ended is not None and pod.ended.code and (pod.terminated or not pod.deleting)
+    has_ended = pod.ended is not None and (pod.ended.code or pod.ended_early) and (pod.terminated or not pod.deleting)
     ended = clock.parse(pod.ended.finished_at) if pod.ended and has_ended else None
     limit = clock.parse(pod.terminating or pod.deleting) if pod.deleting else None
     asked = limit - timedelta(seconds=pod.grace_period) if limit else None
