@@ -6,7 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.cluster_spec import build_cluster_spec
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job, host_names, pod_group
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
+    batch_job,
+    host_names,
+    pod_group,
+    spec_hash,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, gang_standing, reporting
@@ -65,6 +70,7 @@ def active(job: DLJob, framework: Framework, observed: Observed, report: StatusB
     )
     if not found.was_running:
         reporting.ignored(job, context, report)
+    reporting.unusual(job, framework, spec_hash.fingerprint(job, found.spec_hashes), report)
     if ended := _success(found, report):
         return ended
     decided = _decide(found, report)
