@@ -11,7 +11,7 @@ description:
     C(PADDLE_NNODES), C(PADDLE_JOB_ID)). The launcher of rank 0 gets its own IP address, by which it recognizes that it
     serves the others.
   - In a job with masters, which are parameter servers, the variables also have the numbers of servers and trainers of
-    the pod (C(PADDLE_SERVER_NUM), C(PADDLE_TRAINER_NUM)).
+    the pod (C(PADDLE_SERVER_NUM), C(PADDLE_TRAINER_NUM)). In a job without them it gets its rank (C(PADDLE_RANK)).
 extends_documentation_fragment: [dljob.operator.hook.environment]
 """
 
@@ -41,6 +41,7 @@ _value:
     PADDLE_JOB_ID: digits
     PADDLE_NNODES: "2"
     PADDLE_MASTER: digits-worker-0:36543
+    PADDLE_RANK: "1"
 """
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.frameworks.paddle import paddle_environment

@@ -57,10 +57,11 @@ options:
           - The replica types. Each key is the canonical spelling of a type, which the status uses; jobs may write it in
             any case. The order of the types is the order of the ranks.
           - "A value is a mapping with these optional keys. C(minimum) (default 0) and C(maximum) (default no limit) are
-            the bounds of the number of replicas. C(long_running) (default V(false)) is true where the processes run
-            until they are terminated. C(starts_after) maps other types to C(ready) or C(completed): the first pod of
-            this type is created when all replicas of those types have reached that state. The minimum does not apply
-            to local jobs."
+            the bounds of the number of replicas. Above C(expected_maximum) (default no limit) an Event warns that
+            programs of the framework may refuse to run. C(long_running) (default V(false)) is true where the processes
+            run until they are terminated. C(starts_after) maps other types to C(ready) or C(completed): the first pod
+            of this type is created when all replicas of those types have reached that state. The minimum does not
+            apply to local jobs."
           - "C(starts_after_if) maps fields of C(spec), which are among O(framework.fields), to the values with which
             C(starts_after) applies; by default it always does."
           - "C(resizable) (default V(false)) is true where the other replicas learn of a change of the type's number

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from devtools.build.images import build_and_push
-from devtools.lab.matrix.cells import FRAMEWORKS
+from devtools.lab.matrix.cells import FRAMEWORKS, GROW, REPLACE, REPLACEMENTS
 from devtools.testbed.base.settings import settings_from
 from support.live_jobs import Cluster
 
@@ -51,16 +51,35 @@ def test_the_example_trains(
     assert re.search(GOOD, log), log
 
 
+def measured(folder: Path, frameworks: str, cells: str, seconds: float = 600) -> list[dict[str, str]]:
+    """The rows of the matrix whose key contains ``cells``."""
+    table = folder / "matrix.csv"
+    chosen = ["--only", frameworks, "--cells", cells, "--output", str(folder), "--table", str(table)]
+    paths = {**os.environ, "PYTHONPATH": ":".join(str(ROOT / one) for one in ("hack", "src"))}
+    subprocess.run([sys.executable, "-m", "devtools.lab.matrix", *chosen], check=True, timeout=seconds, env=paths)
+    with table.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 def test_the_matrix_in_small(cluster: Path, full_images: None, tmp_path: Path) -> None:
     jax = next(one for one in FRAMEWORKS if one.key == "jax")
-    chosen = ["--only", jax.key, "--cells", f"{jax.worker}/SIGKILL/Never", "--output", str(tmp_path)]
-    table = tmp_path / "matrix.csv"
-    paths = {**os.environ, "PYTHONPATH": ":".join(str(ROOT / one) for one in ("hack", "src"))}
-    command = [sys.executable, "-m", "devtools.lab.matrix", *chosen, "--table", str(table)]
-    subprocess.run(command, check=True, timeout=600, env=paths)
-    with table.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if (row["event"], row["policy"]) == ("worker-1 SIGKILL", "Never")]
-    (row,) = rows
+    rows = measured(tmp_path, jax.key, f"{jax.worker}/SIGKILL/Never")
+    (row,) = [row for row in rows if (row["event"], row["policy"]) == ("worker-1 SIGKILL", "Never")]
     assert row["the process hit"] == "137 after 0 s"
     assert "fails the job" in row["operator and kubelet"]
     assert row["result"].startswith("Failed after")
+
+
+def test_workers_come_and_go(cluster: Path, full_images: None, tmp_path: Path) -> None:
+    """By either rendezvous."""
+    rows = [row for row in measured(tmp_path, "elastic2,etcd2", GROW, 1200) if row["event"] == GROW]
+    assert len(rows) == 2
+    for row in rows:
+        assert re.match(r"3 train after \d+ s; 2 train after \d+ s", row["operator and kubelet"]), row
+        assert row["result"].startswith("Succeeded after"), row
+
+
+def test_each_replacement_of_a_worker_trains(cluster: Path, full_images: None, tmp_path: Path) -> None:
+    (row,) = [row for row in measured(tmp_path, "elastic2", REPLACE, 1800) if row["event"].endswith(REPLACE)]
+    assert row["operator and kubelet"].startswith(f"{REPLACEMENTS} of {REPLACEMENTS} replacements train"), row
+    assert row["result"].startswith("Succeeded after"), row

@@ -10,11 +10,16 @@ from support.live_jobs import UNTIL_ENDED, Cluster, shell_template
 SURVIVORS = {"master-0", "worker-0", "worker-1", "worker-3"}
 
 
-def manifest(here: Cluster, policy: str, scope: str) -> dict[str, Any]:
-    """The replicas meet in a folder of the node: in their first run one is lost, in their second all begin anew."""
+def manifest(here: Cluster, policy: str, scope: str, survive: int = 9) -> dict[str, Any]:
+    """The replicas meet in a folder of the node: in their first run one is lost, in their second all begin anew.
+
+    The others end so many seconds after the lost one begins to use memory: with 0 about when, or before, it is killed.
+    """
     folder = f"/meet/{here.namespace}"
     # the kernel may kill the shell's child only
     lose = f"touch {folder}/lost; for i in 1 2 3 4; do tail /dev/zero; code=$?; sleep 1; done; exit $code"
+    if not survive:
+        lose = f"touch {folder}/lost; exec tail /dev/zero"
     script = f"""
         mkdir -p {folder}; touch {folder}/first-$HOSTNAME
         if [ ! -e {folder}/again-$HOSTNAME ]; then
@@ -22,7 +27,7 @@ def manifest(here: Cluster, policy: str, scope: str) -> dict[str, Any]:
           until [ $(ls {folder} | grep -c first) = 5 ]; do sleep 0.1; done
           case $HOSTNAME in
           *worker-2) {lose};;
-          *) until [ -e {folder}/lost ]; do sleep 0.1; done; sleep 9; exit 1;;
+          *) until [ -e {folder}/lost ]; do sleep 0.1; done; sleep {survive}; exit 1;;
           esac
         fi
         touch {folder}/second-$HOSTNAME
@@ -49,9 +54,10 @@ def manifest(here: Cluster, policy: str, scope: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("survive", [0, 9])
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
-def test_the_survivors_do_not_count(here: Cluster, policy: str) -> None:
-    job = here.create(manifest(here, policy, "Replica"))
+def test_the_survivors_do_not_count(here: Cluster, policy: str, survive: int) -> None:
+    job = here.create(manifest(here, policy, "Replica", survive))
     status = job.wait_end()
     assert status["state"] == "Succeeded"
     loss = status["lastLoss"]
@@ -69,7 +75,8 @@ def test_the_job_restarts_once(here: Cluster, policy: str) -> None:
     here.wait_event("loses", "Warning", "PyTorchJobRestarting", "worker-2 exited with 137 (OOMKilled)")
 
 
-def test_under_never_the_cause_is_named(here: Cluster) -> None:
-    status = here.create(manifest(here, "Never", "Replica")).wait_end()
+@pytest.mark.parametrize("survive", [0, 9])
+def test_under_never_the_cause_is_named(here: Cluster, survive: int) -> None:
+    status = here.create(manifest(here, "Never", "Replica", survive)).wait_end()
     assert (status["state"], status["failure"]["reason"]) == ("Failed", "OOMKilled")
     assert status["failure"]["pod"] == "loses-worker-2"

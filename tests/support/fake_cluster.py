@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse i
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.invalid import may_have_pods, plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import early_ends, end_order, losses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import has_finished
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
@@ -184,20 +184,26 @@ class FakeCluster:
                     self.kubelet_deletes()
                 elif self._is_ending and plans[-1].requeue_after:
                     self.advance(plans[-1].requeue_after)
-                elif self._is_undecided():
-                    self.advance(losses.REPORT_LAG)
+                elif self._is_undecided(plans[-1]):
+                    self.advance(end_order.REPORT_LAG)
                 else:
                     return plans
         raise AssertionError(f"the job does not settle: {plans[-2:]}")
 
-    def _is_undecided(self) -> bool:
+    def _is_undecided(self, last: Plan) -> bool:
         owner, container = self._owner, self.framework.container
-        observed = build_observed_state(owner, container, self.pods.values(), self.services.values(), {})
+        watched = {kind: list(objects.values()) for kind, objects in self.others.items() if OWNED_KINDS[kind].watched}
+        observed = build_observed_state(owner, container, self.pods.values(), self.services.values(), watched)
         try:
             job = parse_job(self.resource, self.framework)
         except InvalidJob:
             return False
-        return not has_finished(job) and bool(losses.find(job, observed, observed, self.status, self.now).undecided)
+        if has_finished(job):
+            return False
+        if last == Plan(requeue_after=early_ends.mark(job, self.framework, observed, self.now)[1]):
+            return last.requeue_after is not None
+        lost = losses.find(job, observed, observed, self.status, self.now)
+        return bool(lost.undecided) or (lost.unexplained is not None and last == Plan(requeue_after=lost.unexplained))
 
     @property
     def _is_ending(self) -> bool:

@@ -118,6 +118,7 @@ REASON_WORKER_LOST = "WorkerLost"
 # Event reasons that are not also condition reasons
 EVENT_CREATED = "SuccessfulCreatePod"
 EVENT_IGNORED = "IgnoredSettings"
+EVENT_UNUSUAL = "UnusualReplicas"
 EVENT_ADOPTED = "Adopted"
 EVENT_NOT_TERMINATED = "PodNotTerminated"
 EVENT_FORCE_DELETED = "PodForceDeleted"

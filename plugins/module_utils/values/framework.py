@@ -70,6 +70,8 @@ class ReplicaType:
     name: str
     minimum: int = 0
     maximum: int | None = None
+    expected_maximum: int | None = None
+    """The number above which programs of the framework may refuse to run; the job is accepted nevertheless."""
     long_running: bool = False
     """Whether its processes run until they are terminated, as parameter servers do."""
     coordinates: bool = False

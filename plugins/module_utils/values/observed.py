@@ -143,6 +143,9 @@ class PodState:
     """Since when the Job that runs the replica has had no pod that runs or will run (RFC 3339): its creation, or the
     end of its last pod. "" where it has one, or has ended."""
 
+    ended_early: bool = False
+    """Whether its exit with 0 counts as a loss: :mod:`..logic.plan.policies.early_ends`."""
+
     @property
     def has_pod(self) -> bool:
         """Whether there is a pod: a Job may not have created that of its replica yet, or has deleted it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import end_order
 from ansible_collections.dljob.operator.plugins.module_utils.logic.reading import clock
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -56,7 +56,7 @@ def may_follow(status: Mapping[str, Any], pod: PodState) -> bool:
         return False
     ended = clock.parse(pod.ended.finished_at)
     assert ended is not None
-    return (NOW - ended).total_seconds() < losses.REPORT_LAG or is_consequence(status, pod)
+    return (NOW - ended).total_seconds() < end_order.REPORT_LAG or is_consequence(status, pod)
 
 
 def is_consequence(status: Mapping[str, Any], pod: PodState) -> bool:

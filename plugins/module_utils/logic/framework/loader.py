@@ -148,7 +148,8 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
     where = f"replica_types.{name}"
     _known(where, bounds, [field.name for field in fields(f.ReplicaType) if field.name != "name"])
     least, most = bounds.get("minimum", 0), bounds.get("maximum")
-    for key, value in (("minimum", least), ("maximum", most)):
+    expected = bounds.get("expected_maximum")
+    for key, value in (("minimum", least), ("maximum", most), ("expected_maximum", expected)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise InvalidFramework(f"{where}.{key}: {value!r} is not a number of replicas")
     if most is not None and least > most:
@@ -170,6 +171,7 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
         name=name,
         minimum=least,
         maximum=most,
+        expected_maximum=expected,
         long_running=bounds.get("long_running", False),
         coordinates=bounds.get("coordinates", False),
         hides_losses=bounds.get("hides_losses", False),

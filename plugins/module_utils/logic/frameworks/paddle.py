@@ -1,6 +1,7 @@
 """The arguments of PaddlePaddle's launcher (``python -m paddle.distributed.launch``) as the variables that it reads.
 
-Source: training-operator's v1 PaddleJob (1.9), which sets them in every container of a pod, in this order.
+Source: training-operator's v1 PaddleJob (1.9), which sets them in every container of a pod, in this order. Here a job
+of workers only has also the rank of each launcher: otherwise PaddlePaddle 3 sorts random names.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def paddle_environment(cluster: Mapping[str, Any]) -> dict[str, Any]:
         "PADDLE_NNODES": str(cluster["total"]),
         **_meeting_point(replicas[MASTER if has_masters else WORKER][0], task["rank"]),
     }
-    return {**variables, **_part(task["type"])} if has_masters else variables
+    return {**variables, **(_part(task["type"]) if has_masters else {"PADDLE_RANK": str(task["rank"])})}
 
 
 def _meeting_point(first: Mapping[str, Any], rank: int) -> dict[str, Any]:

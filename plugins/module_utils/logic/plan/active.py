@@ -6,8 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.cluster_spec import build_cluster_spec
-from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import batch_job, host_names, pod_group
+from ansible_collections.dljob.operator.plugins.module_utils.logic.objects import (
+    batch_job,
+    host_names,
+    pod_group,
+    spec_hash,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.objects.pods import PodContext
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import at_rest, gang_standing, reporting
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.inputs import PlanInputs
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import (
@@ -15,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
     backoff_limit,
     crash_loops,
     denied_deployment,
+    early_ends,
     failure,
     hidden_losses,
     losses,
@@ -47,6 +54,9 @@ def active(job: DLJob, framework: Framework, observed: Observed, report: StatusB
     observed = batch_jobs.remembered(job, observed)
     if batch_jobs.is_ahead(observed, inputs.now):
         return Plan(requeue_after=batch_jobs.POD_REQUEUE)
+    observed, wait = early_ends.mark(job, framework, observed, inputs.now)
+    if wait is not None:
+        return Plan(requeue_after=wait)
     found = situation(job, framework, observed, report, inputs)
     if ended := _after_hidden_loss(found, report):
         return ended
@@ -61,6 +71,7 @@ def active(job: DLJob, framework: Framework, observed: Observed, report: StatusB
     )
     if not found.was_running:
         reporting.ignored(job, context, report)
+    reporting.unusual(job, framework, spec_hash.fingerprint(job, found.spec_hashes), report)
     if ended := _success(found, report):
         return ended
     decided = _decide(found, report)
@@ -95,9 +106,14 @@ def _after_hidden_loss(found: Situation, report: StatusBuilder) -> Plan | None:
     others = losses.without(current, {pod.uid for pod in hidden})
     report.replicas(replica_statuses.count(job, others, found.completed))
     _record(found, report, (found.retries, found.ignored))
+    early = tuple(pod for pod in current.pods if pod.ended_early and has_failed(pod))
+    if early and found.lost.new:
+        # a status that said that they had succeeded would keep their replicas from new pods
+        report.losses(losses.write(last), found.lost.counts)
+        return Plan(status=report.status(), events=report.events, requeue_after=IMMEDIATE)
     report.losses(losses.write(hidden_losses.noted(last, hidden)), found.lost.counts)
-    report.restarting(hidden, [hidden_losses.explain(pod, last) for pod in hidden])
-    deletions = tuple(batch_job.deletion(pod) for pod in hidden)
+    report.restarting((*hidden, *early), [hidden_losses.explain(pod, last) for pod in hidden])
+    deletions = tuple(batch_job.deletion(pod) for pod in (*hidden, *early))
     return Plan(deletions=deletions, status=report.status(), events=report.events, requeue_after=IMMEDIATE)
 
 
@@ -189,14 +205,16 @@ def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
 
 
 def _failure(found: Situation, decided: Decision, report: StatusBuilder) -> Plan | None:
-    """The plan for a job that has failed; ``None`` while it can still succeed."""
+    """The plan for a job that has failed, or is about to; ``None`` while it can still succeed."""
     job, current, lost, actions = found.job, found.current, found.lost, decided.actions
+    fatal = losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
+    over_limit = None if fatal else _over_limit(found, decided)
+    if lost.unexplained is not None and not fatal and (over_limit or decided.escalation):
+        return Plan(requeue_after=lost.unexplained)  # it may not count
     failed = (
-        losses.with_cause(lost, found.going_on, failure.find_failure(job, found.deciding, found.completed))
+        fatal
         or decided.stalls.failure
-        or backoff_limit.exceeded(job, decided.limited, current.pods, lost, decided.stalls.restarting)
-        or max_restarts_per_replica.over_limit(job, decided.limited, current.pods, lost)
-        or restarts_within.exceeded(job, decided.recent, current.pods, lost, decided.stalls.restarting)
+        or over_limit
         or pending_timeout.find_timeout(job, current, found.now)
         or active_deadline.overdue(job, decided.time_left, crash_loops.first(current, job.status, lost.uids))
     )
@@ -218,6 +236,16 @@ def _report_stall(decided: Decision, report: StatusBuilder) -> None:
     if decided.stalls.is_known:
         report.stalled(decided.stalls.message)
     report.all_running(decided.stalls.running)
+
+
+def _over_limit(found: Situation, decided: Decision) -> Failure | None:
+    """The failure of a job that has restarted more often than it may."""
+    job, pods, lost, stall = found.job, found.current.pods, found.lost, decided.stalls.restarting
+    return (
+        backoff_limit.exceeded(job, decided.limited, pods, lost, stall)
+        or max_restarts_per_replica.over_limit(job, decided.limited, pods, lost)
+        or restarts_within.exceeded(job, decided.recent, pods, lost, stall)
+    )
 
 
 def _report(found: Situation, decided: Decision, report: StatusBuilder) -> None:

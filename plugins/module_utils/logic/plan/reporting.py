@@ -22,6 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import StatusBuilder, clip
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.plan import PodToCreate
@@ -75,6 +76,17 @@ def ignored(job: DLJob, context: PodContext, report: StatusBuilder) -> None:
     """Report what the operator ignores of the templates: until the job runs, and with each pod created later."""
     ignored = ignored_settings.find(job, context)
     report.ignored_settings(ignored, ignored_settings.message(ignored))
+
+
+def unusual(job: DLJob, framework: Framework, spec_hash: str, report: StatusBuilder) -> None:
+    """Warn once for a spec of types with more replicas than programs of the framework may accept."""
+    if job.status.get("specHash") == spec_hash:
+        return
+    for type_ in framework.replica_types:
+        group, most = job.group(type_.name), type_.expected_maximum
+        if group is not None and most is not None and group.replicas > most:
+            text = f"{group.path}.replicas is {group.replicas}: the programs may refuse more than {most} {type_.name}"
+            report.event("Warning", c.EVENT_UNUSUAL, text)
 
 
 def causes(job: DLJob, pods: Sequence[PodState]) -> list[PodState]:

@@ -161,6 +161,8 @@ def situation(
     for pod in current.pods:
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
+        elif pod.ended_early:
+            completed.get(pod.type, set()).discard(pod.index)
     going_on = unfinished(current, completed)
     return Situation(
         job,

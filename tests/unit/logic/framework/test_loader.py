@@ -109,6 +109,10 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
         ({"replica_types": {"Leader": {"minimum": "x"}}}, "replica_types.Leader.minimum: 'x' is not a number"),
         ({"replica_types": {"Leader": {"maximum": -1}}}, "replica_types.Leader.maximum: -1 is not a number"),
         (
+            {"replica_types": {"Leader": {"expected_maximum": True}}},
+            "replica_types.Leader.expected_maximum: True is not a number",
+        ),
+        (
             {"replica_types": {"Leader": {"long_running": "yes"}}},
             "replica_types.Leader.long_running: 'yes' is neither true nor false",
         ),

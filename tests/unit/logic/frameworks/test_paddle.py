@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
-from support.builders import PADDLE, Resource, manifest_of, paddlejob
+from support.builders import PADDLE, Resource, grouped, manifest_of, paddlejob
 from support.fake_cluster import FakeCluster
 
 OWN_IP = "POD_IP_DUMMY=status.podIP"
@@ -28,8 +28,22 @@ def read_by(resource: Resource, type_: str, index: int = 0) -> list[str]:
     ],
 )
 def test_workers_alone(index: int, meeting: str) -> None:
-    golden = f"PYTHONUNBUFFERED=1 PADDLE_JOB_ID=example-job PADDLE_NNODES=2 {meeting}"
+    golden = f"PYTHONUNBUFFERED=1 PADDLE_JOB_ID=example-job PADDLE_NNODES=2 {meeting} PADDLE_RANK={index}"
     assert read_by(paddlejob(worker=2), "worker", index) == golden.split()
+
+
+def test_the_rank_of_the_template_has_precedence() -> None:
+    """A program may count the ranks otherwise, or leave them to the launchers."""
+    job = paddlejob(worker=2)
+    (container,) = job["spec"]["paddleReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container["env"] = [{"name": "PADDLE_RANK", "value": "-1"}]
+    for index in (0, 1):
+        assert [one for one in read_by(job, "worker", index) if "RANK" in one] == ["PADDLE_RANK=-1"]
+
+
+def test_groups_of_workers_have_one_order_of_ranks() -> None:
+    job = grouped(paddlejob(worker=3), "Worker", large=(1, {"image": "large:1"}))
+    assert [read_by(job, "worker", index)[-1] for index in range(3)] == [f"PADDLE_RANK={index}" for index in range(3)]
 
 
 @pytest.mark.parametrize(

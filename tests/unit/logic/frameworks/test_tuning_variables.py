@@ -65,7 +65,7 @@ TUNING: Mapping[str, set[str]] = {
     "pytorch": {"PYTHONUNBUFFERED", "PET_NPROC_PER_NODE", "PET_MAX_RESTARTS", "PET_RDZV_CONF"}
     | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE"},
     "mxnet": {"PS_HEARTBEAT_INTERVAL", "PS_HEARTBEAT_TIMEOUT"},
-    "paddle": {"PYTHONUNBUFFERED"},
+    "paddle": {"PYTHONUNBUFFERED", "PADDLE_RANK"},
     "xgboost": {"PYTHONUNBUFFERED"},
     "mpi": {
         *("OMPI_MCA_plm_rsh_args", "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", "HYDRA_LAUNCH_EXTRA_ARGS"),

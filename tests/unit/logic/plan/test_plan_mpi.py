@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.end_order import REPORT_LAG
 from support.builders import MPI, MXNET, Resource, mpijob, mpijob_v1, mxjob, stamp
 from support.fake_cluster import FakeCluster, is_quiet
 
@@ -396,6 +397,7 @@ def test_a_launcher_does_not_outlive_its_failed_job(ends: str) -> None:
         fake_cluster.advance(61)
     else:
         fake_cluster.exit("worker", 1, 3)
+        fake_cluster.advance(REPORT_LAG)
     fake_cluster.step()
     assert (fake_cluster.status["state"], fake_cluster.status["phase"]) == ("Failed", "CleanUp")
     fake_cluster.settle()

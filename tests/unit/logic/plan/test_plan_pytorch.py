@@ -71,7 +71,7 @@ def test_elastic_workers_that_have_all_failed_fail_the_job_with_the_first_of_the
     fake_cluster.exit("worker", 1, 1)
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Failed"
-    assert fake_cluster.status["failure"]["pod"] == "example-job-worker-0"
+    assert fake_cluster.status["failure"]["pod"] == "example-job-worker-2"
 
 
 def test_one_elastic_worker_that_runs_is_enough_to_say_so() -> None:

@@ -183,3 +183,31 @@ def test_a_worker_lost_at_the_start_does_not_keep_the_job_from_running() -> None
     made.run_all()
     made.settle()
     assert made.status["phase"] == "Running"
+
+
+# --- more replicas than the programs may accept
+
+
+def unusual(fake_cluster: FakeCluster) -> list[str]:
+    return [f"{one.type} {one.message}" for one in fake_cluster.events if one.reason == "UnusualReplicas"]
+
+
+def test_several_evaluators_are_accepted_with_a_warning() -> None:
+    """As in training-operator, which accepts them; TensorFlow's strategies refuse a second one."""
+    fake_cluster = FakeCluster(tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1, evaluator=2), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.settle()
+    text = "Warning spec.tfReplicaSpecs.Evaluator.replicas is 2: the programs may refuse more than 1 Evaluator"
+    assert unusual(fake_cluster) == [text]
+    assert fake_cluster.status["state"] == "Running"
+    fake_cluster.edit(lambda spec: spec["tfReplicaSpecs"]["Evaluator"].update(replicas=3))
+    fake_cluster.settle()
+    assert unusual(fake_cluster) == [text, text.replace("is 2", "is 3")]
+
+
+@pytest.mark.parametrize("evaluators", [0, 1])
+def test_one_evaluator_is_usual(evaluators: int) -> None:
+    job = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1, evaluator=evaluators)
+    fake_cluster = FakeCluster(job, TENSORFLOW)
+    fake_cluster.start()
+    assert unusual(fake_cluster) == []

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.pod_ends import has_failed, has_succeeded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import end_order
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.exit_codes import (
     ExitCodeClass,
     classify_exit_code,
@@ -62,16 +63,16 @@ def action_for(job: DLJob, pod: PodState) -> str:
 def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int]] | None = None) -> Failure | None:
     """The failure that ends ``job``, or ``None`` while it can still succeed.
 
-    Of several fatal pods it is that of the first to end: the others may have failed because of it. A permanent failure
-    of an elastic replica does not fail the job. Where the elastic type is the success target, the job fails once all
-    its replicas have ended without success of the job. ``observed`` has the pods of the :func:`.success.unfinished`
-    replicas; ``completed`` are the others.
+    Of several fatal pods it is that of the first to end, by :mod:`.end_order`: the others may have failed because of
+    it. A permanent failure of an elastic replica does not fail the job. Where the elastic type is the success target,
+    the job fails once all its replicas have ended without success of the job. ``observed`` has the pods of the
+    :func:`.success.unfinished` replicas; ``completed`` are the others.
     """
     for pod in observed.pods:
         match = rule_for(job, pod)
         if match and match.action == ACTION_FAIL_JOB:
             return _failure_by_rule(pod, match)
-    first = min(_fatal_pods(job, observed), key=_end_time, default=None)
+    first = min(_fatal_pods(job, observed), key=end_order.rank_of, default=None)
     if first is not None and first.deleting:
         return disruption(first)
     if first is not None:
@@ -81,7 +82,7 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
         return None
     ended = {p.index for p in lost}.union((completed or {}).get(job.elastic_type.lower(), ()))
     elastic = job.group(job.elastic_type)
-    return describe(lost[0]) if elastic and ended.issuperset(range(elastic.replicas)) else None
+    return describe(min(lost, key=end_order.rank_of)) if elastic and ended.issuperset(range(elastic.replicas)) else None
 
 
 def precedes_success(job: DLJob, framework: Framework, observed: Observed, unfinished: Observed) -> bool:
@@ -114,11 +115,6 @@ def _fatal_pods(job: DLJob, observed: Observed) -> list[PodState]:
         for pod in observed.pods_of(group.type)
         if (_is_lost_for_good(job, group, pod) if pod.deleting else is_fatal(job, group, pod))
     ]
-
-
-def _end_time(pod: PodState) -> str:
-    """When the pod's container ended (RFC 3339); "", before all others, where the cluster ended it before that."""
-    return pod.ended.finished_at if pod.ended is not None and pod.ended.code != 0 else ""
 
 
 def lost_pods(job: DLJob, observed: Observed) -> list[PodState]:

@@ -22,7 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState, Termination
 
 WINDOW = 5
 """Seconds from the loss to the exit, by the kubelets' clocks, which are within a second of each other."""
@@ -39,7 +39,7 @@ def find(job: DLJob, framework: Framework, current: Observed, last: Loss | None)
     return tuple(
         pod
         for pod in current.pods_of(target.name)
-        if key(pod.type, pod.index) not in last.hidden and has_succeeded(pod) and _follows(pod, last)
+        if key(pod.type, pod.index) not in last.hidden and has_succeeded(pod) and follows(pod.ended, last.time)
     )
 
 
@@ -49,13 +49,13 @@ def noted(last: Loss, pods: Iterable[PodState]) -> Loss:
     return dataclasses.replace(last, hidden=tuple(dict.fromkeys((*last.hidden, *names))))
 
 
-def _follows(pod: PodState, last: Loss) -> bool:
-    """Whether the process ran at the loss and has ended soon after it. The times have no fractions."""
-    started = clock.parse(pod.ended.started_at) if pod.ended else None
-    finished = clock.parse(pod.ended.finished_at) if pod.ended else None
+def follows(end: Termination | None, time: int) -> bool:
+    """Whether the process ran at the loss at ``time`` and has ended soon after it. The times have no fractions."""
+    started = clock.seconds(end.started_at) if end else None
+    finished = clock.seconds(end.finished_at) if end else None
     if started is None or finished is None:
         return False
-    return started.timestamp() <= last.time <= finished.timestamp() <= last.time + WINDOW
+    return started <= time <= finished <= time + WINDOW
 
 
 def explain(pod: PodState, last: Loss) -> Failure:

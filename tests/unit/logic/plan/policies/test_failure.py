@@ -377,6 +377,37 @@ def test_the_first_to_end_is_named(policy: str, ends: Mapping[str, float], named
     assert found.pod == f"{job.name}-{named}-0"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "code", "reason", "named"),
+    [
+        (0, 1, "OOMKilled", "worker"),
+        (1, 137, "Error", "worker"),
+        (2, 143, "Error", "worker"),
+        (3, 137, "OOMKilled", "scheduler"),
+        (0, 139, "Error", "worker"),  # in one second a signal comes first
+        (1, 139, "Error", "scheduler"),  # of its own, as JAX's after the loss of a peer
+        (0, 255, "Error", "scheduler"),  # mpirun's and ssh's
+    ],
+)
+def test_a_kill_comes_before_a_failure_that_is_reported_shortly_before(
+    seconds: int, code: int, reason: str, named: str
+) -> None:
+    """torchrun ends later than the process that the kernel killed."""
+    job = mxjob().v1().workers(1).restart("Never").job()
+    pods = [pod_of(job, "scheduler").failed(1), pod_of(job, "worker").failed(code, reason, seconds=seconds)]
+    found = find_failure(job, observed(job, pods))
+    assert found is not None
+    assert found.pod == f"{job.name}-{named}-0"
+
+
+def test_of_lost_elastic_workers_the_first_to_end_is_named() -> None:
+    job = elastic()
+    pods = [pod_of(job, "worker", i, framework=PYTORCH).failed(1, seconds=s) for i, s in ((0, 5), (1, 3))]
+    found = find_failure(job, observed(job, pods))
+    assert found is not None
+    assert found.pod == "example-job-worker-1"
+
+
 def test_a_pod_that_the_cluster_ended_comes_before_those_that_exited() -> None:
     job = mxjob().v1().workers(2).restart("Never").job()
     exited, refused = pod_of(job, "worker", 0).failed(1, seconds=-60), pod_of(job, "worker", 1).refused_by_node()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import hidden_losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.end_order import REPORT_LAG
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.losses import Loss
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -108,3 +111,167 @@ def test_the_launcher_starts_again_and_its_next_exit_counts(make: object, *, clo
     cluster.settle()
     assert cluster.outcome[1] == "Succeeded"
     assert "retries" not in cluster.status, "the exit was no failure"
+
+
+# --- a worker that ends with 0
+
+
+def early(make: Any, policy: str = "OnFailure", workers: int = 3) -> FakeCluster:
+    """A job whose processes run for a minute."""
+    job = make(workers)
+    specs = job["spec"]["mpiReplicaSpecs"]
+    specs["Worker"]["restartPolicy"] = policy
+    specs["Launcher"]["restartPolicy"] = "OnFailure" if policy == "Always" else policy
+    cluster = FakeCluster(job, MPI)
+    cluster.start()
+    cluster.run_all()
+    cluster.settle()
+    cluster.advance(60)
+    return cluster
+
+
+def again(cluster: FakeCluster) -> None:
+    """All that ends, ends, and all replicas run."""
+    for _ in range(3):
+        cluster.settle()
+        cluster.run_all()
+        cluster.kubelet_deletes()
+    cluster.settle()
+
+
+@pytest.mark.parametrize(
+    ("make", "policy"),
+    [(mpijob, "OnFailure"), (mpijob_v1, "OnFailure"), (mpijob_v1, "ExitCode"), (mpijob_v1, "Always")],
+)
+@pytest.mark.parametrize("seconds", [0, 1, hidden_losses.WINDOW])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_worker_that_ends_with_0_while_the_launcher_runs_is_lost(
+    make: Any, policy: str, seconds: int, *, together: bool
+) -> None:
+    """An sshd does so after SIGTERM, and mpirun of Open MPI 5 then exits with 0."""
+    cluster = early(make, policy)
+    before = {name: one["metadata"]["uid"] for name, one in cluster.pods.items()}
+    cluster.exit("worker", 1, 0)
+    if not together:
+        cluster.step()
+    cluster.advance(seconds)
+    cluster.exit("launcher", 0, 0)
+    again(cluster)
+    assert cluster.outcome == ("Running", "Running")
+    assert "completed" not in cluster.status
+    assert (cluster.status["lastLoss"]["replica"], cluster.status["lastLoss"]["hidden"]) == ("worker-1", ["launcher-0"])
+    assert "retries" not in cluster.status
+    new = {name for name, one in cluster.pods.items() if one["metadata"]["uid"] not in before.values()}
+    restarts_in_place = policy == "Always"
+    assert [name for name in sorted(new) if "worker" in name] == ([] if restarts_in_place else ["pi-worker-1"])
+    assert any("launcher" in name for name in new)
+    (event,) = [one for one in cluster.events if "has exited with 0 because of the loss of worker-1" in one.message]
+    assert "exited with 0 while the launcher ran" in event.message
+    # the same again counts: the work may be done
+    cluster.advance(60)
+    cluster.exit("worker", 1, 0)
+    cluster.exit("launcher", 0, 0)
+    cluster.settle()
+    assert cluster.outcome[1] == "Succeeded"
+
+
+def test_its_end_is_recorded_before_anything_is_deleted() -> None:
+    """The operator may end between the two, and the status said that the worker had succeeded."""
+    cluster = early(mpijob_v1)
+    cluster.exit("worker", 1, 0)
+    cluster.step()
+    assert cluster.status["completed"] == {"worker": "1"}
+    cluster.exit("launcher", 0, 0)
+    assert cluster.step().requeue_after == REPORT_LAG
+    cluster.advance(REPORT_LAG)
+    assert cluster.step().deletions == ()
+    assert "completed" not in cluster.status
+    deleted = {one.name for one in cluster.step(status_gets_lost=True).deletions}
+    assert deleted == {"pi-launcher", "pi-worker-1"}
+    again(cluster)
+    assert cluster.outcome == ("Running", "Running")
+
+
+@pytest.mark.parametrize("make", [mpijob, mpijob_v1])
+def test_it_gets_a_new_pod_where_the_launcher_fails(make: Any) -> None:
+    """mpirun of Open MPI 4.1 exits with 255."""
+    cluster = early(make)
+    cluster.exit("worker", 1, 0)
+    cluster.step()
+    cluster.exit("launcher", 0, 255)
+    uid = cluster.pod("worker", 1)["metadata"]["uid"]
+    cluster.step()
+    cluster.advance(REPORT_LAG)
+    again(cluster)
+    assert cluster.outcome == ("Running", "Running")
+    assert cluster.pod("worker", 1)["metadata"]["uid"] != uid
+    assert cluster.status["lastLoss"]["replica"] == "worker-1"
+
+
+def ends_with_all(cluster: FakeCluster) -> None:
+    for index in range(3):
+        cluster.exit("worker", index, 0)
+    cluster.exit("launcher", 0, 0)
+
+
+def ends_one_by_one(cluster: FakeCluster) -> None:
+    """Its report comes before those of the last workers."""
+    cluster.exit("worker", 0, 0)
+    cluster.exit("launcher", 0, 0)
+    cluster.step()
+    for index in (1, 2):
+        cluster.advance(1)
+        cluster.exit("worker", index, 0)
+        cluster.step()
+
+
+def ends_after(cluster: FakeCluster) -> None:
+    cluster.exit("launcher", 0, 0, seconds=-1)
+    cluster.exit("worker", 1, 0)
+
+
+def ends_long_before(cluster: FakeCluster) -> None:
+    cluster.exit("worker", 1, 0)
+    cluster.settle()
+    cluster.advance(hidden_losses.WINDOW + 1)
+    cluster.exit("launcher", 0, 0)
+
+
+@pytest.mark.parametrize("end", [ends_with_all, ends_one_by_one, ends_after, ends_long_before])
+@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
+@pytest.mark.parametrize("make", [mpijob, mpijob_v1])
+def test_workers_that_end_by_themselves_lose_nothing(make: Any, policy: str, end: Any) -> None:
+    cluster = early(make, policy)
+    end(cluster)
+    cluster.settle()
+    assert cluster.outcome[1] == "Succeeded"
+    assert "lastLoss" not in cluster.status
+
+
+def test_under_never_its_end_is_believed() -> None:
+    """As in mpi-operator, which starts no worker again that has exited with 0."""
+    cluster = early(mpijob_v1, "Never")
+    cluster.exit("worker", 1, 0)
+    cluster.exit("launcher", 0, 0)
+    cluster.step()
+    assert cluster.outcome[1] == "Succeeded"
+
+
+def test_a_worker_that_has_ended_long_before_stays_so_while_the_launcher_runs() -> None:
+    cluster = early(mpijob_v1)
+    cluster.exit("worker", 1, 0)
+    cluster.settle()
+    cluster.advance(600)
+    cluster.settle()
+    assert cluster.status["completed"] == {"worker": "1"}
+    cluster.exit("launcher", 0, 255)
+    cluster.settle()
+    assert cluster.status["completed"] == {"worker": "1"}
+
+
+def test_the_only_worker_may_have_done_the_work() -> None:
+    cluster = early(mpijob_v1, workers=1)
+    cluster.exit("worker", 0, 0)
+    cluster.exit("launcher", 0, 0)
+    cluster.settle()
+    assert cluster.outcome[1] == "Succeeded"

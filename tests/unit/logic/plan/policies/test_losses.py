@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import losses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.backoff_limit import exceeded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.end_order import LEAD, REPORT_LAG
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.losses import Losses
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
@@ -77,7 +78,9 @@ ON_FAILURE = parsed(pytorch("OnFailure"))
         (6, 42, True),
         (losses.WINDOW, 1, True),
         (losses.WINDOW + 1, 1, False),
-        (-1, 1, False),  # it was first
+        (-1, 1, True),  # torchrun ends later than the process that the kernel killed
+        (-LEAD, 1, True),
+        (-LEAD - 1, 1, False),  # it was first
         (2, 137, True),
     ],
 )
@@ -150,7 +153,7 @@ def another_uid(resource: Resource) -> None:
     resource["metadata"]["uid"] += "-2"
 
 
-@pytest.mark.parametrize("seconds", [1, losses.REPORT_LAG])
+@pytest.mark.parametrize("seconds", [1, REPORT_LAG])
 def test_a_loss_that_is_reported_late_is_the_cause(seconds: int) -> None:
     survivor = pod(ON_FAILURE, "master-0").restarted(1, seconds=seconds)
     first = found(ON_FAILURE, [survivor])
@@ -174,6 +177,205 @@ def test_a_fatal_failure_waits_for_the_report_of_another(ago: int, others: bool,
     pods = [pod(EXIT_CODE, "master-0").failed(1), second.running() if others else second.succeeded()]
     decided = found(EXIT_CODE, pods, now=ago)
     assert (decided.wait, len(decided.undecided)) == (waits, int(waits is not None))
+
+
+# --- a loss from outside that is reported after what it has caused
+
+
+def late(fake_cluster: FakeCluster, code: int, reason: str, seconds: int, *, together: bool) -> None:
+    """The master ends by its own failure, and so many seconds later a worker's end is reported."""
+    fake_cluster.exit("master", 0, 1)
+    if not together:
+        fake_cluster.step()
+    fake_cluster.advance(seconds)
+    fake_cluster.exit("worker", 2, code, reason)
+    if reason == "Evicted":
+        evicted = fake_cluster.pod("worker", 2)
+        ended = {"exitCode": code, "reason": "Error", "finishedAt": fake_cluster.time}
+        fake_cluster.set_state(evicted, "Failed", {"terminated": ended})
+        evicted["status"] |= {"reason": reason, "conditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    fake_cluster.step()
+    fake_cluster.settle()
+
+
+OUTSIDE = [(1, "OOMKilled"), (137, "OOMKilled"), (137, "Error"), (143, "Error"), (143, "Evicted")]
+
+
+@pytest.mark.parametrize(("code", "reason"), OUTSIDE)
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("seconds", [0, 1, 2])
+@pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
+def test_a_kill_explains_the_failures_shortly_before_its_report(
+    policy: str, seconds: int, together: bool, code: int, reason: str
+) -> None:
+    fake_cluster = FakeCluster(pytorch(policy, backoffLimit=1), PYTORCH)
+    fake_cluster.start()
+    late(fake_cluster, code, reason, seconds, together=together)
+    assert fake_cluster.status["state"] != "Failed"
+    loss = fake_cluster.status["lastLoss"]
+    assert (loss["replica"], loss["consequences"]) == ("worker-2", {"master-0": 0})
+    assert fake_cluster.status["consequentRestarts"] == {"master-0": 1}
+    # whoever else follows is a consequence, too, and the same ends stay what they are
+    fake_cluster.run_all()
+    fake_cluster.exit("worker", 0, 1)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] != "Failed"
+    assert fake_cluster.status["lastLoss"]["replica"] == "worker-2"
+    assert fake_cluster.status["consequentRestarts"] == {"master-0": 1, "worker-0": 1}
+
+
+@pytest.mark.parametrize(("code", "reason"), OUTSIDE)
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("seconds", [0, 1, 2])
+def test_under_never_the_kill_is_named(seconds: int, together: bool, code: int, reason: str) -> None:
+    fake_cluster = FakeCluster(pytorch("Never"), PYTORCH)
+    fake_cluster.start()
+    late(fake_cluster, code, reason, seconds, together=together)
+    assert fake_cluster.status["state"] == "Failed"
+    assert fake_cluster.status["failure"]["pod"] == "example-job-worker-2"
+
+
+@pytest.mark.parametrize("code", [1, 134, 139, 255])
+def test_a_program_that_ends_itself_after_another_one_is_a_consequence(code: int) -> None:
+    """JAX ends with 139 after the loss of a peer, NCCL's watchdog with 134, mpirun with 255."""
+    fake_cluster = FakeCluster(pytorch("OnFailure"), PYTORCH)
+    fake_cluster.start()
+    late(fake_cluster, code, "Error", 1, together=True)
+    loss = fake_cluster.status["lastLoss"]
+    assert (loss["replica"], loss["consequences"]) == ("master-0", {"worker-2": 1})
+
+
+def test_under_never_a_failure_is_decided_once_no_kill_can_be_reported_any_more() -> None:
+    fake_cluster = FakeCluster(pytorch("Never"), PYTORCH)
+    fake_cluster.start()
+    fake_cluster.exit("master", 0, 1)
+    assert fake_cluster.step().requeue_after == REPORT_LAG
+    assert fake_cluster.status["state"] != "Failed"
+    fake_cluster.advance(REPORT_LAG)
+    fake_cluster.step()
+    assert (fake_cluster.status["state"], fake_cluster.status["failure"]["pod"]) == ("Failed", "example-job-master-0")
+
+
+@pytest.mark.parametrize("run_policy", [{}, {"backoffLimit": 0}], ids=["fatal", "over the limit"])
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_failure_without_a_time_is_decided_at_once(policy: str, run_policy: dict[str, Any]) -> None:
+    fake_cluster = FakeCluster(pytorch(policy, **run_policy), PYTORCH)
+    fake_cluster.start()
+    fake_cluster.exit("master", 0, 1)
+    (container,) = fake_cluster.pod("master", 0)["status"]["containerStatuses"]
+    del container["lastState" if policy == "OnFailure" else "state"]["terminated"]["finishedAt"]
+    fake_cluster.step()
+    assert (fake_cluster.status["state"] == "Failed") is (policy == "Never" or bool(run_policy))
+
+
+def test_under_never_a_kill_is_decided_at_once() -> None:
+    fake_cluster = FakeCluster(pytorch("Never"), PYTORCH)
+    fake_cluster.start()
+    fake_cluster.exit("worker", 2, 137)
+    fake_cluster.step()
+    assert fake_cluster.status["state"] == "Failed"
+
+
+def test_under_never_the_last_failure_is_decided_at_once() -> None:
+    fake_cluster = FakeCluster(pytorch("Never", workers=1), PYTORCH)
+    fake_cluster.start()
+    for type_ in ("master", "worker"):
+        fake_cluster.exit(type_, 0, 1)
+    fake_cluster.step()
+    assert fake_cluster.status["state"] == "Failed"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_kill_stays_the_cause_once_its_pod_is_gone(is_first: bool) -> None:
+    """Whichever of the two reports comes first."""
+    kill = pod(EXIT_CODE, "worker-2").failed(1, "OOMKilled", seconds=1)
+    master = pod(EXIT_CODE, "master-0").failed(1)
+    first = found(EXIT_CODE, [kill] if is_first else [kill, master], now=1)
+    again = found(EXIT_CODE, [master], status_of(first), now=2)
+    assert again.last is not None
+    assert (again.last.replica, again.last.time, again.last.lag) == ("worker-2", int(at(0).timestamp()), 1)
+    assert excused(EXIT_CODE, [master], status_of(first), now=2) == {"master-0"}
+    assert excused(EXIT_CODE, [master], status_of(again), now=9) == {"master-0"}
+
+
+def test_a_second_kill_in_place_is_the_next_loss() -> None:
+    kill, master = pod(ON_FAILURE, "worker-2").restarted(137, seconds=2), pod(ON_FAILURE, "master-0").restarted(1)
+    first = found(ON_FAILURE, [kill, master])
+    assert found(ON_FAILURE, [kill, master], status_of(first)) == dataclasses.replace(first, new="")
+    second = found(ON_FAILURE, [pod(ON_FAILURE, "worker-2").restarted(137, 2, seconds=3), master], status_of(first))
+    assert second.last is not None
+    assert (second.last.time, second.last.lag) == (int(at(3).timestamp()), 0)
+
+
+def test_of_two_kills_the_earlier_is_the_cause() -> None:
+    pods = [pod(ON_FAILURE, "worker-0").restarted(137, seconds=1), pod(ON_FAILURE, "worker-2").restarted(137)]
+    last = found(ON_FAILURE, pods).last
+    assert last is not None
+    assert (last.replica, last.consequences) == ("worker-2", {"worker-0": 1})
+
+
+def test_a_failure_long_before_a_kill_is_not_explained_by_it() -> None:
+    pods = [
+        pod(ON_FAILURE, "worker-2").restarted(137, seconds=LEAD + 1),
+        pod(ON_FAILURE, "master-0").restarted(1),
+    ]
+    last = found(ON_FAILURE, pods).last
+    assert last is not None
+    assert (last.replica, last.consequences) == ("master-0", {"worker-2": LEAD + 1})
+
+
+def test_what_failed_with_the_first_failure_is_a_consequence_of_the_kill() -> None:
+    """Of three ends the kill is reported last."""
+    survivors = [pod(ON_FAILURE, "master-0").restarted(1), pod(ON_FAILURE, "worker-0").restarted(1, seconds=1)]
+    first = found(ON_FAILURE, survivors)
+    assert first.counts == {"worker-0": 1}
+    pods = [*survivors, pod(ON_FAILURE, "worker-2").restarted(137, seconds=2)]
+    second = found(ON_FAILURE, pods, status_of(first))
+    assert second.last is not None
+    assert (second.last.replica, second.last.consequences) == ("worker-2", {"master-0": 0, "worker-0": 1})
+    assert second.counts == {"master-0": 1, "worker-0": 1} == found(ON_FAILURE, pods).counts
+
+
+LIMITS: list[dict[str, Any]] = [
+    {"backoffLimit": 0},
+    {"maxRestartsPerReplica": 0},
+    {"restartsWithin": {"count": 0, "seconds": 900}},
+]
+
+
+@pytest.mark.parametrize(
+    "limit", [*LIMITS, {"backoffLimit": 0, "restartScope": "Job"}], ids=lambda limit: "-".join(limit)
+)
+def test_over_a_limit_a_kill_is_named_that_is_reported_late(limit: dict[str, Any]) -> None:
+    fake_cluster = FakeCluster(pytorch("OnFailure", **limit), PYTORCH)
+    fake_cluster.start()
+    late(fake_cluster, 1, "OOMKilled", 1, together=False)
+    assert fake_cluster.status["state"] == "Failed"
+    assert "worker-2 exited with 1 (OOMKilled)" in fake_cluster.status["reason"]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: next(iter(limit)))
+def test_over_a_limit_a_failure_is_decided_once_no_kill_can_be_reported_any_more(limit: dict[str, Any]) -> None:
+    fake_cluster = FakeCluster(pytorch("OnFailure", **limit), PYTORCH)
+    fake_cluster.start()
+    fake_cluster.exit("master", 0, 1)
+    assert fake_cluster.step().requeue_after == REPORT_LAG
+    assert fake_cluster.step().status is None
+    fake_cluster.advance(REPORT_LAG)
+    fake_cluster.step()
+    assert fake_cluster.status["state"] == "Failed"
+    assert "master-0 exited with 1" in fake_cluster.status["reason"]
+
+
+def test_a_failure_that_a_kill_explains_later_is_not_over_the_limit_of_its_replica() -> None:
+    fake_cluster = FakeCluster(pytorch("OnFailure", maxRestartsPerReplica=1), PYTORCH)
+    fake_cluster.start()
+    fake_cluster.exit("master", 0, 137)
+    fake_cluster.settle()
+    fake_cluster.advance(losses.WINDOW + 1)
+    late(fake_cluster, 137, "OOMKilled", 1, together=False)
+    assert fake_cluster.status["state"] == "Running"
+    assert fake_cluster.status["consequentRestarts"] == {"master-0": 1}
 
 
 # --- what is counted

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies import end_order
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan.policies.restart_counts import made
 from support.builders import PYTORCH, XGBOOST, Pod, mxjob, pod_of, pytorchjob, xgboostjob
 from support.fake_cluster import FakeCluster
@@ -107,7 +107,7 @@ def test_a_replica_that_waits_for_its_restart_when_the_job_ends_was_not_restarte
     fake_cluster.exit("worker", 1, 200)
     fake_cluster.step()
     assert fake_cluster.status["retries"] == {"worker-1": 1}
-    fake_cluster.exit("worker", 0, 1, seconds=-losses.REPORT_LAG)  # not because of the other one
+    fake_cluster.exit("worker", 0, 1, seconds=-end_order.REPORT_LAG)  # not because of the other one
     fake_cluster.settle()
     assert (fake_cluster.status["state"], "retries" in fake_cluster.status) == ("Failed", False)
 
