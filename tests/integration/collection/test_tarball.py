@@ -27,8 +27,8 @@ SHIPPED = {
     "watches.ansible-operator.yaml",
     "watches.yaml",
 }
-LIMIT = 750_000
-"""Maximum size in bytes. The tarball has 706 kB, two fifths of which are the CRDs, and would have much more with unwanted files."""
+LIMIT = 800_000
+"""Maximum size in bytes. The tarball has 758 kB, two fifths of which are the CRDs, and would have much more with unwanted files."""
 
 
 @pytest.fixture(scope="session")
