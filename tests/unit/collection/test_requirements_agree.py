@@ -42,6 +42,12 @@ def test_every_pin_has_its_reason(name: str) -> None:
     assert [ln for ln in lines if " # " not in ln] == []
 
 
+@pytest.mark.parametrize("name", ["requirements.txt", *(f"requirements-{name}.txt" for name in OTHERS)])
+def test_the_pins_may_be_constraints(name: str) -> None:
+    """pip refuses a constraint with an extra."""
+    assert [one for one in pins(name) if "[" in one] == []
+
+
 def test_an_execution_environment_is_made_of_these_files() -> None:
     made_of = document("meta/execution-environment.yml")["dependencies"]
     assert made_of == {"python": "requirements.txt", "galaxy": "requirements.yml"}
