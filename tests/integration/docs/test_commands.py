@@ -129,7 +129,7 @@ RUN_BY = {
     r"kubectl dljob usage( (-A|--by namespace,user).*)?": "tests/e2e/test_usage.py::test_a_suspended_job_uses_nothing",
     r"kubectl dljob history( (-A|--user \S+|report).*)?": "tests/e2e/test_history.py::test_no_job_is_lost_and_none_is_there_twice",
     r"dljob-operator history migrate": "tests/unit/operator/history/test_store.py::test_a_prepared_database_needs_no_right_to_change_tables",
-    r"python -m devtools\.lab\.history_queries": "tests/unit/operator/history/test_million.py::test_both_ways_of_asking_give_the_same_report",
+    r"python -m devtools\.lab\.history_queries": "tests/unit/operator/history/test_measured_queries.py::test_both_ways_of_asking_give_the_same_report",
     r"(kubectl -n dljob-system create secret generic dljob-history|helm upgrade dljob-operator .*) .*": "tests/unit/test_chart_settings.py::test_the_template_passes_the_history_only_where_it_has_a_database",
     r"pip install 'dljob(-operator)?\[history\]'": "tests/unit/client/test_history.py::test_the_built_package_has_the_queries_and_names_the_extra",
     r"kubectl dljob ui": "tests/unit/client/test_web.py::test_pages_hear_of_changes",
