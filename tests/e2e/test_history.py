@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,24 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.settings import cache_dir_from
-from devtools.testbed.offline.postgresql import PostgreSQL, programs
+from devtools.testbed.offline.postgresql import PostgreSQL
 from devtools.testbed.operator import ProbedOperator
 from support.live_jobs import Cluster, Job
 from support.polling import until
-from support.postgresql import server
+from support.postgresql import running
 
 from dljob_operator.history.queries import Filter, History
 
 
 @pytest.fixture
 def postgresql() -> Iterator[PostgreSQL]:
-    try:
-        found = programs(cache_dir_from(os.environ))
-    except ClusterError as error:
-        pytest.skip(f"PostgreSQL cannot be had here: {error}")
-    with server(found) as made:
+    with running() as made:
         yield made
 
 

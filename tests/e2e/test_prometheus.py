@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from devtools.lab.bench.plots import Line, Panel, draw
-from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.settings import cache_dir_from
-from devtools.testbed.offline.prometheus import Prometheus, prometheus
+from devtools.testbed.offline.prometheus import Prometheus
 from devtools.testbed.operator import free_port
 from support import monitoring, pictures
 from support.live_jobs import Cluster
 from support.polling import until
 from support.prometheus import Server, scraping
+from support.prometheus import programs as installed_programs
 from support.reporting_program import reached_by_pods, reporting_job
 
 NEEDS_GPUS = "resource=~"
@@ -27,10 +25,7 @@ DISTINCT = ("state", "cause", "job_name", "result")
 
 @pytest.fixture
 def programs() -> Prometheus:
-    try:
-        return prometheus(cache_dir_from(os.environ))
-    except ClusterError as error:
-        pytest.skip(f"Prometheus cannot be had here: {error}")
+    return installed_programs()
 
 
 def ending(name: str, command: str, **resources: Any) -> dict[str, Any]:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from devtools.testbed.offline.postgresql import PostgreSQL, Programs
+import pytest
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import cache_dir_from
+from devtools.testbed.offline.postgresql import PostgreSQL, Programs, programs
+
+
+@contextmanager
+def running() -> Iterator[PostgreSQL]:
+    """A started server with an empty database; skips the test where its programs cannot be had."""
+    try:
+        found = programs(cache_dir_from(os.environ))
+    except ClusterError as error:
+        pytest.skip(f"PostgreSQL cannot be had here: {error}")
+    with server(found) as made:
+        yield made
 
 
 @contextmanager

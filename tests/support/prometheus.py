@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 import urllib.parse
@@ -12,14 +13,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
-from devtools.testbed.offline.prometheus import Prometheus
+from devtools.testbed.base.errors import ClusterError
+from devtools.testbed.base.settings import cache_dir_from
+from devtools.testbed.offline.prometheus import Prometheus, prometheus
 from devtools.testbed.operator import free_port
 
 from support.polling import until
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """No proxy for this host."""
+
+
+def programs() -> Prometheus:
+    """Prometheus and promtool; skips the test where they cannot be had."""
+    try:
+        return prometheus(cache_dir_from(os.environ))
+    except ClusterError as error:
+        pytest.skip(f"Prometheus cannot be had here: {error}")
 
 
 class Server:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from dljob import shared
 from dljob.errors import Refused
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 VARIABLE = "DLJOB_HISTORY_DATABASE"
 """The environment variable with the URL of the database."""
 QUERIES = "dljob_operator.history.queries"
-_COPIES = "dljob.vendored"
 GROUPS = ("namespace", "user", "queue", "kind", "cluster")
 _HOUR = 3600.0
 _LIBRARIES = ("sqlalchemy", "psycopg")
@@ -51,12 +51,7 @@ def opened(url: str) -> Iterator[tuple[Any, Any]]:
 
 def _queries() -> Any:
     """The copy in the built package, else the operator's own where it is installed too, as in its image."""
-    try:
-        return importlib.import_module(f"{_COPIES}.{QUERIES}")
-    except ModuleNotFoundError as e:
-        if not f"{_COPIES}.{QUERIES}.".startswith(f"{e.name}."):  # what it imports is missing
-            raise
-    return importlib.import_module(QUERIES)
+    return shared.copy_of(QUERIES) or importlib.import_module(QUERIES)
 
 
 def _missing(error: ModuleNotFoundError) -> Exception:

@@ -22,18 +22,28 @@ _TREE = (Path(__file__).parent / "../../..").resolve()
 @cache
 def module(name: str) -> ModuleType:
     """One of the modules above. Raises ModuleNotFoundError."""
+    if (copied := copy_of(name)) is not None:
+        return copied
     short = name.removeprefix(_COLLECTION)
-    copied = f"dljob.vendored.{short}"  # by `client/vendored.py`
-    try:
-        return importlib.import_module(copied)
-    except ModuleNotFoundError as e:
-        if not f"{copied}.".startswith(f"{e.name}."):  # what it imports is missing
-            raise
     for folder in (_TREE, _TREE / "src"):
         path = folder / f"{short.replace('.', '/')}.py"
         if path.is_file():
             return _loaded(f"dljob.shared.{short}", path)
     return importlib.import_module(name)
+
+
+def copy_of(name: str) -> ModuleType | None:
+    """The copy of a module in the built package, by `client/vendored.py`; ``None`` where it has none.
+
+    Raises ModuleNotFoundError for what the copy imports.
+    """
+    copied = f"dljob.vendored.{name.removeprefix(_COLLECTION)}"
+    try:
+        return importlib.import_module(copied)
+    except ModuleNotFoundError as e:
+        if not f"{copied}.".startswith(f"{e.name}."):
+            raise
+    return None
 
 
 def _loaded(name: str, path: Path) -> ModuleType:

@@ -35,6 +35,11 @@ def true_conditions(status: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_stalled(status: Mapping[str, Any]) -> bool:
+    """Whether the job stalls, by its runPolicy.stallPolicy."""
+    return "Stalled" in true_conditions(status)
+
+
 def end_of(status: Mapping[str, Any]) -> str:
     """The state Succeeded or Failed in which the job has ended, "" for none. training-operator writes no state."""
     if "state" in status:

@@ -213,7 +213,7 @@ def _ended(begin: datetime, end: datetime, by: Sequence[str], where: Filter) -> 
 
 @dataclass(frozen=True)
 class _Days:
-    """Rows of days: where they come from, by what else than the job they are told apart, and their amounts."""
+    """Rows of days: where they come from, what tells them apart besides the job, and their amounts."""
 
     source: FromClause
     keys: Sequence[Label[Any]]

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.settings import cache_dir_from
-from devtools.testbed.offline.prometheus import Prometheus, prometheus
+from devtools.testbed.offline.prometheus import Prometheus
 from support import monitoring
 from support.prometheus import Server, scraping
+from support.prometheus import programs as installed_programs
 
 from dljob_operator.engine.serving.metrics_server import serve_metrics
 
 
 @pytest.fixture(scope="module")
 def programs() -> Prometheus:
-    try:
-        return prometheus(cache_dir_from(os.environ))
-    except ClusterError as error:
-        pytest.skip(f"Prometheus cannot be had here: {error}")
+    return installed_programs()
 
 
 def promtool(programs: Prometheus, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -16,10 +16,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.progress imp
     UPDATED,
 )
 
-from dljob_operator.engine.statuses import as_mapping, status_of, time_of, true_conditions
+from dljob_operator.engine.statuses import as_mapping, is_stalled, status_of, time_of
 
 _ENDED = ("Succeeded", "Failed")
-_STALLED = "Stalled"
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def reporter_of(pod: Mapping[str, Any], kind: str, job: Mapping[str, Any]) -> Re
         node=str(as_mapping(pod.get("spec")).get("nodeName") or ""),
         is_first=role == OF_JOB,
         written=written_at(job),
-        is_stalled=_STALLED in true_conditions(status_of(job)),
+        is_stalled=is_stalled(status_of(job)),
     )
 
 

@@ -56,7 +56,7 @@ from dljob_operator.engine.cache.transforms import Object
 from dljob_operator.engine.serving.job_times import JobTimes
 from dljob_operator.engine.serving.usage_metrics import UsageMetrics
 from dljob_operator.engine.serving.waits import cause_of
-from dljob_operator.engine.statuses import end_of, status_of, true_conditions
+from dljob_operator.engine.statuses import end_of, is_stalled, status_of
 
 CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED, STALLED = (
     "created",
@@ -66,7 +66,6 @@ CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED, STALLED = (
     "restarted",
     "stalled",
 )
-_STALLED = "Stalled"
 _ENDS = {STATE_SUCCEEDED: SUCCEEDED, STATE_FAILED: FAILED}
 
 _ABOUT = {
@@ -185,7 +184,7 @@ def _events(change: Change, *, is_new: bool) -> Iterator[tuple[str, int]]:
     end = end_of(after)
     if end and end != end_of(before):
         yield _ENDS[end], 1
-    if _STALLED in true_conditions(after) and _STALLED not in true_conditions(before):
+    if is_stalled(after) and not is_stalled(before):
         yield STALLED, 1
     again = _retries(after) - _retries(before)
     if again > 0:

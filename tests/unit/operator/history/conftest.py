@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from devtools.testbed.base.errors import ClusterError
-from devtools.testbed.base.settings import cache_dir_from
-from devtools.testbed.offline.postgresql import PostgreSQL, programs
+from devtools.testbed.offline.postgresql import PostgreSQL
 from sqlalchemy import text
-from support.postgresql import server
+from support.postgresql import running
 
 from dljob_operator.history import database as databases
 from dljob_operator.history.database import Database
@@ -21,11 +18,7 @@ from dljob_operator.history.store import Store
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
-    try:
-        found = programs(cache_dir_from(os.environ))
-    except ClusterError as error:
-        pytest.skip(f"PostgreSQL cannot be had here: {error}")
-    with server(found) as made:
+    with running() as made:
         yield made
 
 

@@ -215,7 +215,7 @@ def test_a_kill_explains_the_failures_shortly_before_its_report(
     loss = fake_cluster.status["lastLoss"]
     assert (loss["replica"], loss["consequences"]) == ("worker-2", {"master-0": 0})
     assert fake_cluster.status["consequentRestarts"] == {"master-0": 1}
-    # whoever else follows is a consequence, too, and the same ends stay what they are
+    # another one that follows is a consequence, too, and the same ends stay what they are
     fake_cluster.run_all()
     fake_cluster.exit("worker", 0, 1)
     fake_cluster.settle()
